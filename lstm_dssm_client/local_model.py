@@ -42,7 +42,7 @@ from lstm_dssm_client.signatures import (
 )
 from lstm_dssm_client.weighted_parts import Part, WeightedParts
 
-_ROWS, _BYTES = 512, 1 << 19  # most texts, and bytes, that are encoded at once
+_ROWS, _BYTES = 512, 1 << 19  # largest numbers of texts and bytes in a batch
 _SCORES = 1 << 24  # maximum number of scores that are computed at once
 _MAX_SIZE = 1 << 24  # largest number that an encoder's configuration may have
 
@@ -102,9 +102,9 @@ class LocalModel:
 
     @cached_property
     def texts(self) -> dict[str, str]:
-        """The encoded texts, by document id; the titles if no texts are stored.
+        """The texts that were encoded, by document id.
 
-        Empty if the file has no documents.
+        The titles if no texts are stored; empty if there are no documents.
         """
         return self._by_id("texts")
 

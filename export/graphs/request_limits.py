@@ -21,7 +21,7 @@ over the rows. A reply at this maximum has about 20 MB, at worst 55 MB."""
 
 MAX_REPLY_BYTES = 2**28
 """Maximum size of all ids and titles in a reply, 268 MB. The check assumes
-that each row gets the k longest ids and titles of the model."""
+that each row gets the k documents with the longest ids and titles."""
 
 UNEQUAL_ROWS = "Batching Run() input tensors must have equal 0th-dimension size"
 """TF Serving's message if inputs have unequal numbers of rows
@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Returns this module's line if `message` has it, else `message`."""
+    """Returns the line that `admitted` put into `message`, else `message`."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 
@@ -84,7 +84,7 @@ def refuse_many_hits(
 def refuse_long_titles(
     text: tf.Tensor,
     width: tf.Tensor,
-    longest: tf.Variable,  # item i: bytes of the i longest ids and titles
+    longest: tf.Variable,  # item i: maximum bytes of i ids with their titles
 ) -> tf.Tensor:
     """Returns `text`; rejects a request whose reply may be too large."""
     rows = tf.shape(text, tf.int64)[0]

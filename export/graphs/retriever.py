@@ -326,7 +326,7 @@ def block_edges(vector_of: np.ndarray) -> np.ndarray:
 _BLOCKS_AT_ONCE = 2
 
 PADDING_COSINE = -2.0
-"""Score in the columns beyond the k of a query; lower than any cosine."""
+"""Score in the columns that have no document; lower than any cosine."""
 
 MASKED = float(np.finfo(np.float32).min)
 """Score of a document that lacks the tags of the query."""
@@ -479,7 +479,7 @@ class SearchModule(ServedModule):
     def _results(
         self, scores: tf.Tensor, numbers: tf.Tensor, is_result: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Returns the outputs of `serve` for the documents `numbers`."""
+        """Returns the outputs of `serve`; `numbers` are documents' indices."""
         outputs = {
             "ids": tf.where(is_result, tf.gather(self.ids, numbers), ""),
             "scores": tf.where(is_result, scores, PADDING_COSINE),
@@ -534,7 +534,7 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    # Returns a function that writes a file for `LocalModel`, or `None`.
+    # Returns a function that writes a file for `LocalModel`, or returns `None`.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
     """Returns `{"retriever": function}`, or `{}` if there are no documents."""

@@ -28,7 +28,7 @@ class ScorerModule(ServedModule):
             )
         self._served = ServedWeights(model)
         self.weights = self._served.variables
-        # TensorFlow saves the vocabulary's table only if it is an attribute.
+        # TensorFlow saves a vocabulary table only if the table is an attribute.
         self.resources = model.words.resources
         # TensorFlow would also save a Keras model that is an attribute. The
         # lambda hides the model.

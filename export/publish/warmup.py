@@ -29,8 +29,8 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 """Path of the requests in a version's folder."""
 
 WARMUP_SIZES = (1, 8, 64)
-"""Numbers of rows of the warm-up requests. With 64 at most, an operator can
-lower a server's `max_batch_size` to 64 without exporting again."""
+"""Numbers of rows of the warm-up requests. The largest number is 64, so an
+operator can lower a server's `max_batch_size` to 64 without a new export."""
 
 BATCHING_CONFIG = "batching.config"
 

@@ -120,7 +120,7 @@ def _percentiles(numbers: list[int]) -> list[int]:
     return [int(number) for number in np.percentile(numbers, [50, 99])]
 
 
-_LEAST_SHARE = 0.01
+_LEAST_SHARE = 0.01  # `alphabet_warning` ignores a smaller share of words
 
 
 def alphabet_warning(log: ClickLog) -> str | None:
@@ -150,7 +150,10 @@ _AT_ONCE = 1 << 16
 
 
 def query_clicks(collection: Collection, split: str) -> dict[str, float]:
-    """Returns query id -> number of clicks, or {} if clicks are unknown."""
+    """Returns query id -> number of clicks, or {} if clicks are unknown.
+
+    If the clicks come from the folder's log, each click counts with its weight.
+    """
     qrels = collection.qrels(split)
     if collection.has_click_counts:
         return {q: float(sum(judged.values())) for q, judged in qrels.items()}

@@ -194,7 +194,7 @@ def _check_name(spec: Any) -> None:
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder; encodes other texts."""
+    """Looks up vectors in a teacher's folder; encodes texts without vectors."""
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
@@ -258,8 +258,8 @@ def open_outside_encoder(
             to a float array `[n, d]`; the module is found on Python's path
             or in the working directory;
             a folder that `teach` has written: the texts of the folder get the
-            stored vectors; the folder's encoder encodes all other texts, which
-            raise `InputError` if this encoder is a `MODULE:FUNCTION`;
+            stored vectors; the folder's encoder encodes all other texts
+            (`InputError` if this encoder is a `MODULE:FUNCTION`);
             a folder of model2vec or of sentence-transformers;
             any other string: the name of a sentence-transformers model in the
             cache of Hugging Face.

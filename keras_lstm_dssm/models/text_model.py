@@ -27,7 +27,7 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # of tensors in place of `None`; no other is uint8
+_MARKER_DTYPE = tf.uint8  # only tensors that replace `None` are uint8
 
 
 class Hasher:
@@ -46,7 +46,8 @@ class Hasher:
         """Hashes a dataset's batches, unless they are hashed already.
 
         With `untrained`, `PairHasher.dataset` also computes the untrained
-        columns of the texts' vectors. Other hashers ignore `untrained`.
+        columns of the texts' vectors, see `CombinedEncoder`. Other hashers
+        ignore `untrained`.
         """
         if is_hashed(batches.element_spec, self.hashed):
             return batches
@@ -66,7 +67,7 @@ def hashed_in_parallel(
     # AutoGraph would take 0.3 s to convert this function, and change nothing.
     @tf.autograph.experimental.do_not_convert
     def in_tuple(*batch: Any) -> tuple[Any]:
-        # Without the tuple, Keras would use the fields as x, y and weights.
+        # Without a tuple, Keras would use a batch's fields as x, y and weights.
         return (hash_batch(*batch),)
 
     return batches.map(in_tuple, num_parallel_calls=tf.data.AUTOTUNE).prefetch(
@@ -96,9 +97,10 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Raises `InputError` if the static shapes have different numbers. When the
-    graph runs, the returned operation checks the numbers that were unknown, and
-    raises `tf.errors.InvalidArgumentError`.
+    Raises `InputError` if the numbers in the static shapes differ. A static
+    shape may lack the number, so the returned operation compares the actual
+    numbers when the graph runs. The operation raises
+    `tf.errors.InvalidArgumentError` if the numbers differ.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
@@ -220,7 +222,7 @@ class TextModel(BuiltModel):
         self.built = True
 
     def sync_weights(self) -> None:
-        """Brings lazily updated tables up to date, if there are any."""
+        """Applies pending updates of trigram tables (`LazyRows`), if any."""
 
     def fit_callbacks(self) -> list[keras.callbacks.Callback]:
         """Returns callbacks to run before the user's callbacks."""
@@ -285,7 +287,7 @@ class TextModel(BuiltModel):
 
         Args:
             x: `tf.data.Dataset` of batches of examples, or a tuple of lists;
-                see the class.
+                see the model's class.
             batch_size: Number of examples in a batch, if x is lists. Default:
                 128 triples for a `PairScorer`, 32 documents for a `KeyVec`.
             epochs: See `keras.Model.fit`.
@@ -301,7 +303,7 @@ class TextModel(BuiltModel):
                 each example. The loss of a batch is sum(w loss) / sum(w).
 
         Returns:
-            The history: the metrics of each epoch, see the class.
+            The history: the metrics of each epoch, see the model's class.
 
         Raises:
             InputError: x is neither a dataset of examples nor lists of equal
@@ -381,9 +383,9 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function; after a call, variables hold the weights."""
-        # Within a call, the variables hold the point where Nesterov's method
-        # takes the gradient (Palangi et al. 2016, eq. 6).
+        """Makes a train function that leaves the weights in the variables."""
+        # While the train function runs, the variables hold the point where
+        # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)
         if nesterov := self._nesterov():
             self.train_function = nesterov.from_weights(

@@ -110,12 +110,12 @@ class TrainingConfig(Settings):
             default mrr@10. The measures f1, v, ari and ami are for a KeyVec.
         every: With `dev`: number of epochs from one evaluation to the next.
         patience: With `dev`: the training stops after this number of
-            evaluations without a better value of `select`. By default two
-            towers take the patience of the recipe (`best`: 3), and other models
-            never stop early. For a KeyVec without `dev`: the training stops
-            after this number of epochs without a smaller loss on the split dev,
-            and returns the model of the best epoch. The default is then the
-            patience of the recipe.
+            evaluations without a better value of `select`. The default of two
+            towers is the patience of the recipe (`best`: 3). By default, the
+            training of other models with `dev` does not stop early. For a
+            KeyVec without `dev`: the training stops after this number of epochs
+            without a smaller loss on the split dev, and returns the model of
+            the best epoch. The default is the patience of the recipe.
         min_relevant: For a BEIR folder: lowest grade of a relevant title. If
             the folder has no clicks, the relevant titles of the training split
             count as clicked.
@@ -142,8 +142,8 @@ class TrainingConfig(Settings):
             statistics of words and for synthetic pairs.
         judged: Two towers: query -> titles judged not relevant, for a recipe
             with `judged_negatives`; by default read from the BEIR folder.
-        save_minutes: Minutes after which a checkpoint is saved within an epoch,
-            counted from the last checkpoint.
+        save_minutes: Minutes from one checkpoint to the next checkpoint within
+            an epoch.
 
     Raises:
         InputError: A value is out of range, an option is not used by the kind
@@ -183,8 +183,9 @@ class TrainingConfig(Settings):
     def __post_init__(self) -> None:
         if self.init is None and self.replay is not None:
             raise InputError(
-                "replay mixes old clicks into the training of an earlier run: "
-                "give init, the earlier run, or name all clicks as data"
+                "replay mixes old clicks into a training that starts from an "
+                "earlier run: give init, the earlier run, or name all clicks as"
+                " data"
             )
         recipe = named_recipe("best" if self.recipe is None else self.recipe)
         values = {"recipe": recipe, **recipe.completed(self)}
