@@ -54,7 +54,7 @@ def usable_cores() -> int:
 def use_one_intra_op_thread() -> None:
     """Limits TensorFlow to one intra-op thread if there are 1 or 2 cores."""
     # Training and encoding keep two cores busy anyway. Dividing single
-    # operations costs more time than it saves (docs/speed.md). TensorFlow must
-    # not have run an operation yet.
+    # operations costs more time than it saves (docs/speed.md). The variable
+    # has no effect after TensorFlow's first operation.
     if usable_cores() <= _FEW_CORES:
         os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")

@@ -24,7 +24,7 @@ from lstm_dssm_client.words import TRIGRAMS, Shift
 Arrays = dict[str, np.ndarray]
 
 QUERY, DOCUMENT, RETRIEVER = "query_encoder", "document_encoder", "retriever"
-"""Names of the models, as on a server."""
+"""Names of the models in a portable file; a server uses the same names."""
 
 PORTABLE_PART = Path("assets.extra", "portable.safetensors")
 """Path of the portable model in the folder of a SavedModel."""
@@ -138,7 +138,7 @@ def _checksum(header: str, arrays: Mapping[str, np.ndarray]) -> str:
 class Table(NamedTuple):
     """A trigram table; rows that are not stored have their initial values."""
 
-    indices: np.ndarray  # index in `values` of each row, or -1; int32
+    indices: np.ndarray  # each row's index in `values`, -1 if not stored; int32
     values: np.ndarray  # the stored rows, float32, float16 or int8
     scales: np.ndarray | None  # scale of each int8 row, otherwise None
     start: tuple[int, float]  # seed and limit of the initial values
@@ -158,7 +158,7 @@ class Table(NamedTuple):
 
 
 class PortableFile:
-    """Reads and checks a portable model; `reading` converts raised errors."""
+    """Reads and checks a portable model; see `reading` for errors."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with safe_open(path, "np") as file:

@@ -82,7 +82,7 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
     """Draws weights of an LSTM with input and output gate, but no forget gate.
 
-    The order is input gate, candidate, output gate.
+    The columns belong to input gate, candidate and output gate, in this order.
     """
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells
@@ -166,7 +166,7 @@ class JaxTowers:
         self._encode = jax.jit(encode)
 
     def train(self, batches: list[list[Distinct]]) -> np.ndarray:
-        """Returns the wall and processor seconds of a training step."""
+        """Trains; returns the mean wall and processor seconds of a step."""
 
         def run() -> None:
             for pair in batches[WARM_STEPS:]:

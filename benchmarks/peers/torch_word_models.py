@@ -108,7 +108,7 @@ class TorchMVLSTM(TorchMatcher):
         cells = cells.masked_fill(~mask, -1.0).flatten(2)
         if cells.shape[2] < self.k:
             cells = functional.pad(cells, (0, self.k - cells.shape[2]))
-        # Padding is -1 in `cells`, so that relu makes it 0.
+        # Pairs with padding are -1, below all word pairs. relu turns -1 into 0.
         strongest = functional.relu(cells.topk(self.k, dim=2).values)
         hidden = functional.relu(self.hidden(strongest.flatten(1)))
         return self.score(hidden).view(copies, -1)

@@ -1,8 +1,9 @@
 """Reads definitions, imports and docstrings of installed Python packages.
 
 The sources are the Python standard library and the requirements of this
-package, so that the data do not depend on what else is installed. Python files
-are parsed with `ast` and not run. C modules are imported.
+package. Data sets made from these sources therefore do not depend on other
+installed packages. Python files are parsed with `ast` and not run. C modules
+are imported.
 """
 
 import ast
@@ -25,8 +26,8 @@ from keras_lstm_dssm.errors import InputError
 
 DISTRIBUTION = "keras-lstm-dssm"
 
-# These requirements were added after the results were published. They are left
-# out, so that the data do not change.
+# These requirements were added after results on the data sets were published.
+# They are left out, so that the data sets do not change.
 _LEFT_OUT = ("duckdb", "jinja2", "pyyaml")
 
 # Paths of tests, examples, vendored packages, generated and internal code.
@@ -72,7 +73,7 @@ def source_files(
 ) -> Iterator[tuple[str, str]]:
     """Yields (path, path below the root folder) of files, in a fixed order.
 
-    The root folder has the standard library or the installed packages.
+    The root is the folder of the standard library, or of installed packages.
     """
     root = sysconfig.get_path("stdlib")
     for folder, folders, names in os.walk(root):
@@ -107,7 +108,7 @@ class Definition(NamedTuple):
     """Holds the module, name and docstring of a function, class or method."""
 
     module: str
-    name: str
+    name: str  # "" for a module itself
     doc: str
 
 
@@ -118,7 +119,7 @@ class Module:
         self.name, self.is_package = name, is_package
         # Name of a function or class -> its definition, then its methods.
         self.definitions: dict[str, list[Definition]] = {}
-        # Name that an import binds -> the imported module, and the name in this
+        # Name that an import binds -> source module, and name in the source
         # module. After `import module as name`, the second item is `None`.
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.stars: list[str] = []  # modules that are imported with `*`
@@ -237,7 +238,7 @@ def read_modules(
 
 
 def parse_file(path: str) -> ast.Module:
-    """Parses a file; returns an empty module if it is missing or invalid."""
+    """Parses a file; a missing or invalid file gives an empty module."""
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about invalid escape sequences
@@ -341,7 +342,10 @@ _MAX_WORDS = 32
 
 
 def first_sentence(doc: str) -> str | None:
-    """Returns a docstring's first sentence, or `None` if it is not prose."""
+    """Returns a docstring's first sentence; `None` if it is not usable prose.
+
+    Boilerplate, fewer than 3 words and more than 32 words are not usable.
+    """
     text = _plain(_first_paragraph(doc))
     sentence = _END.split(text, maxsplit=1)[0].strip(" .,:;!?-_=")
     words = sentence.split()

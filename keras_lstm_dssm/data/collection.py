@@ -29,7 +29,7 @@ from keras_lstm_dssm.settings.fields import field_weights
 SPLITS = ("train", "dev", "test")
 
 SEEN, UNSEEN = "test_seen", "test_unseen"
-"""Parts of the split test: the queries with training clicks, and the queries
+"""Parts of the split "test": the queries with training clicks, and the queries
 without training clicks. `prepare` makes these splits if `test_after` is set."""
 
 
@@ -46,7 +46,7 @@ def find_file(folder: str, name: str) -> str | None:
 class JudgedQueries:
     """Base of `Collection` and `DocumentFolder`: queries and judgements."""
 
-    # Error messages say that these two are expected.
+    # Words for error messages, after "expected".
     expected_folder = (
         "a BEIR folder with corpus.jsonl, queries.jsonl and qrels/"
     )
@@ -70,7 +70,7 @@ class JudgedQueries:
 
         Raises:
             InputError: There is no such split, or a line is wrong: a score is
-                no whole number, a pair has two scores, or an id is unknown.
+                no whole number, scores of a pair differ, or an id is unknown.
         """
         path = self._qrels_path(split)
         if split not in self.splits:

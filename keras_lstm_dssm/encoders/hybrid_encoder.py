@@ -142,8 +142,9 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # `columns` scales several parts and concatenates them. A single part is not
-    # scaled here: `HybridEncoder._encode` scales each part to length 1.
+    # `columns` scales and concatenates several vector parts. A single vector
+    # part is not scaled here: `HybridEncoder._encode` scales the result of
+    # `compose` to length 1.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

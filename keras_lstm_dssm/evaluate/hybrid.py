@@ -186,8 +186,9 @@ def measure_hybrid(
     """Measures a hybrid of a `TwoTower` and BM25, and each of its parts alone.
 
     The weights are fitted to dev of `settings.dev`, by default of `collection`.
-    If there is no dev, or dev is measured and `settings.dev` is not set, the
-    weights come from `stored`, or by default from `HybridSettings`.
+    Nothing is fitted if dev is missing, or if dev is measured and
+    `settings.dev` is not set. The weights then come from `stored`, or without
+    `stored` from the defaults of `HybridSettings`.
 
     `Measured.about` has `hybrid_settings` and `calibration`. If the weights are
     fitted, it also has `hybrid_dev`.

@@ -217,8 +217,8 @@ def system_of(
         )
     encode = partial(model.query_encoder.encode, **options)
     if model.query_encoder is model.document_encoder:
-        # Two `partial` objects are never equal. With one object for both,
-        # `with_cached_vectors` makes one cache for queries and documents.
+        # Two `partial` objects are never equal. If both functions are the same
+        # object, `with_cached_vectors` makes one cache for all texts.
         return DenseSystem(encode, encode)
     return DenseSystem(
         encode, partial(model.document_encoder.encode, **options)

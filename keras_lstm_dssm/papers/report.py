@@ -139,7 +139,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    # Mode of each further measure that is tested for significance.
+    # Measure to test for significance besides `MAIN_MEASURES` -> its mode.
     compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
@@ -232,12 +232,12 @@ class PaperTable(NamedTuple):
     page: str = ""  # heading of the page, by default the title
     # Returns the names of the systems whose dev measure is drawn by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Returns further pictures by caption, and the reason of each failure by the
-    # name of what failed.
+    # Returns caption -> path of a further picture, and name of a failed task ->
+    # reason of the failure.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    # Mode of each further measure that is tested for significance.
+    # Measure to test for significance besides `MAIN_MEASURES` -> its mode.
     compared: Mapping[str, str] = {}
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
@@ -250,7 +250,7 @@ def measure_table(
     measures: Sequence[str],
     *,
     names: Sequence[str] | None = None,  # of the systems; `None`: all systems
-    # For each key of `significance` in `summary`, the heading of its columns.
+    # Key in a system's `significance` -> heading of the columns of differences.
     differences: Mapping[str, str] | None = None,
     published: Sequence[str] = (),  # headings of published values
     published_of: Callable[[str], Sequence[str]] = lambda name: (),
@@ -471,7 +471,7 @@ def write_table(
     summary: Summary,
     charts: Mapping[str, Path],
 ) -> None:
-    """Writes `table.*`, `chart.png` and, if measured, `robustness.*`."""
+    """Writes `table.*`, `chart.png` and, for misspellings, `robustness.*`."""
     tables = [table for table in paper.tables(summary) if table.rows]
     tables.append(_choices_table(summary, *paper.speed))
     notes = render(

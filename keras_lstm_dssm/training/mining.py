@@ -184,9 +184,9 @@ class HardNegatives:
         """Returns the negatives of an epoch, counted from 0.
 
         Returns `None` before the first mining, or if no title was mined. If
-        mining is due, and the epoch `begins` (no step of it is trained yet),
-        titles are mined. Otherwise, the last mined titles are read. `clicks`
-        replace the constructor's clicks.
+        mining is due, and the epoch `begins` (no step of the epoch is trained
+        yet), titles are mined. Otherwise, the last mined titles are read.
+        `clicks` replace the constructor's clicks.
 
         Raises:
             InputError: The file is missing, damaged or from another epoch.

@@ -52,8 +52,8 @@ def salience_threshold(similarities: Iterable[np.ndarray]) -> float:
             " take key words from all the text (recipe keyvec_document)"
         )
     median = sorted(halves)[(len(halves) - 1) // 2]
-    # Similarities must exceed the threshold. It is just below the median, so
-    # that a similarity equal to the median exceeds it.
+    # Similarities must exceed the threshold. The threshold is just below
+    # `median`, so that a similarity equal to `median` exceeds the threshold.
     return round(median - _SMALLEST_STEP / 2, 6)
 
 
@@ -213,6 +213,7 @@ class _BM25:
         for document in documents:
             sentences = [alphanumeric(text) for text in document.sentences]
             best = np.zeros(len(sentences))
+            # Each sentence of the summary is a query.
             for query in map(alphanumeric, document.summary):
                 scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
@@ -304,6 +305,6 @@ def salience_teacher(
         )
     teacher = open_towers(teacher, "salience")
     # Sentences are more like queries than like titles, so the query encoder
-    # encodes them. It encodes the summary, too, because equal sentences need
-    # equal vectors.
+    # encodes them. The query encoder also encodes the summary, because equal
+    # sentences need equal vectors.
     return SalienceTeacher(_by_cosine(teacher.query_encoder.encode))

@@ -1,4 +1,4 @@
-"""Reads User Behavior Insights (UBI): queries with shown ids, and events.
+"""Reads User Behavior Insights (UBI): queries, shown products, and events.
 
 A row with an `action_name` is an event; any other row is a query.
 
@@ -25,7 +25,7 @@ from keras_lstm_dssm.settings.prepare import PrepareSettings
 _SHOWN = (
     "query_response_hit_ids",
     "query_response_object_ids",  # Elasticsearch, OpenSearch to 2.18.0.1
-    "query_response_objects_ids",  # the documentation of 1.0
+    "query_response_objects_ids",  # the documentation of UBI 1.0
     "doc_ids",  # Solr
 )
 _IMPRESSIONS = ("impression", "impressions", "view")
