@@ -55,7 +55,7 @@ _gradients: weakref.WeakValueDictionary[str, Gradient] = (
 """Registered name -> gradient. A graph holds the gradient; see `_hold`."""
 
 _unused_names: list[str] = []
-"""Registered names that are free, because their graphs were freed."""
+"""Registered names of freed graphs; `_hold` uses the names again."""
 
 
 def _hold(graph: tf.Graph, gradient: Gradient) -> str:

@@ -34,8 +34,8 @@ from lstm_dssm_client.errors import DAMAGE
 
 _SMALL = 1 << 20  # a weight with more numbers needs an array in the file
 
-# A model's weights may take 1 GiB, or 50 times the file's size if 50 times is
-# larger. Weights can take more memory than the file, because the file stores
+# A model's weights may take 1 GiB or 50 times the size of the file, whichever
+# is larger. Weights can take more memory than the file, because the file stores
 # only the changed rows of trigram tables.
 _MOST_BYTES, _RATIO = 1 << 30, 50
 
@@ -149,7 +149,8 @@ class RunFolder:
                 *self.path.glob(".partial-*"),
                 *self.checkpoint.parent.glob(".partial-*"),
             ):
-                # Another program may be writing a file such as metrics.json.
+                # Other partial files stay, such as a partial metrics.json:
+                # another program may be writing the file.
                 if any(partial.name.endswith(name) for name in _TRAINING_FILES):
                     partial.unlink()
             try:

@@ -21,8 +21,8 @@ percentage of bad rows is above --max_bad_percent, or fewer than half of the
 clicks are on products of the catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation. A query keeps its split when the log grows. --test_after
-is an exception: test has all clicks from this time on, and queries of test may
+spaces or punctuation. A query keeps its split when the log grows. An exception
+is --test_after=TIME: test has all clicks from TIME on, and queries of test may
 occur in training. docs/data.md describes the folder.
 """
 

@@ -65,8 +65,9 @@ class KeyWord:
     """A key word of a document, and how probable the model finds it."""
 
     word: str
-    rank: int | None  # 1 for the most probable word, `None` if unknown
-    probability: float | None  # `None` if the model does not know the word
+    # Both fields are `None` if the model does not know the word.
+    rank: int | None  # 1 for the most probable word
+    probability: float | None
 
 
 @dataclass(frozen=True)
@@ -314,9 +315,10 @@ def report_on_documents(
     settings: ReportSettings,
     pictures: Path,
 ) -> Report:
-    """Reports on all documents; explains a sample, chosen by a fixed seed."""
+    """Reports on all documents; explains a sample, drawn with seed 0."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
+    # If some documents have a summary, only these documents are explained.
     with_summary = [row for row in order if documents[row].summary]
     on_map = sorted(order[: settings.map_titles])
     vectors = model.encode([document.sentences for document in documents])

@@ -146,10 +146,10 @@ def _topics_section(
         "The words of each cell (Table III)",
         [Table(["Cell", "Words"], rows[:_MOST_CELLS], text_columns=[1])],
         f"The table has words of {len(queries):,} queries. A word "
-        "belongs to a cell if the word changes the cell in a query that has "
-        f"the cell among its {settings.topic_cells} most active cells. A "
-        "number in brackets says how often the word changes the cell in these "
-        "queries, if more than once. The cells with the most "
+        "belongs to a cell if the word changes the cell in a query, and the "
+        f"cell is one of the {settings.topic_cells} most active cells of this "
+        "query. A number in brackets says how often the word changes the cell "
+        "in these queries, if more than once. The cells with the most "
         "words come first. Each row has the words that distinguish its cell "
         "from other cells. Look for cells whose words belong together in "
         "meaning. Words that share letters have similar vectors in any encoder "
@@ -209,9 +209,9 @@ def _claims_section(claims: Sequence[ClaimResult]) -> Section:
         "that the model chooses, such as keywords, a draw takes random words "
         "from each text, as many as the model chooses. For a claim about the "
         "words of one cell, a draw gives each text the active cells of another "
-        "text. All p-values are two-sided. For a share of a cosine, the "
-        "p-value comes from a randomisation test. All other p-values come from "
-        "the draws. The last column is the number of words or texts. If "
+        "text. All p-values are two-sided. For a share of the pair's cosine, "
+        "the p-value comes from a randomisation test. All other p-values come "
+        "from the draws. The last column is the number of words or texts. If "
         "untrained encoders show an effect, too, the effect does not come from "
         "training. For example, a short word has few trigrams, and therefore "
         "changes the vectors of any encoder little.",
@@ -430,7 +430,7 @@ def read_report_texts(
     pairs: int = 1000,
     fields: str | None = None,
 ) -> ReportTexts:
-    """Reads the first `most` titles and contexts, and `pairs` random pairs."""
+    """Reads the first titles and contexts (up to `most`), and random pairs."""
     log: ClickLog | None
     titles: Iterable[str]
     clicks: Iterable[Pair] = ()

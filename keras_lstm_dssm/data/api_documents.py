@@ -50,12 +50,12 @@ def build_api_documents(
 
     The class of a document is its public package, cut to two names, such as
     "scipy.stats". A query is the docstring of the class's package, and all
-    documents of the class are relevant. Dev and test each have the queries with
-    3 or more relevant documents in the split.
+    documents of the class are relevant. A query is in dev if 3 or more relevant
+    documents are in dev, and in test if 3 or more are in test.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
-    (at most 20 %). Modules with an equal or nearly equal sentence of 8 or more
-    words are in the same split.
+    (at most 20 %). Two modules are in the same split if both have the same, or
+    nearly the same, sentence of 8 or more words.
 
     Args:
         folder: The folder to write. Default: a folder in
@@ -150,7 +150,7 @@ def package_class(module: str, packages: Iterable[str]) -> str:
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns, for each class, its outermost package and its query's text."""
+    """Returns class -> (name of the outermost package, text of the query)."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(

@@ -111,7 +111,7 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Evaluates on worker 0 only, so all workers choose the same best epoch."""
+    """Gives all workers worker 0's metrics, to choose the same best epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -261,7 +261,7 @@ class Workers(Processes):
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
         # An epoch ends when some worker has no pairs left. The other workers
-        # leave out their remaining pairs, in each epoch different pairs.
+        # leave out their remaining pairs. The pairs differ from epoch to epoch.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)

@@ -69,8 +69,8 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # A missing cell has the position -1, and gets the row of the text's
-        # first word. The comparison of this row is not used.
+        # If a pair has fewer than k cells, the remaining positions are -1. The
+        # row of the text's first word is returned for -1, but not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
@@ -184,9 +184,10 @@ class MVLSTM(Matcher):
     """Computes the score of MV-LSTM, Wan et al. 2016.
 
     A bidirectional LSTM represents each position of both texts. An interaction
-    compares all positions of the query with all positions of the document. An
-    MLP scores the k largest cells of each slice. As in the authors' programs,
-    `dssm.train` reduces the learning rate of the interaction:
+    compares all positions of the query with all positions of the document. Each
+    pair of positions gives a cell in each slice. An MLP scores the k largest
+    cells of each slice. As in the authors' programs, `dssm.train` reduces the
+    learning rate of the interaction:
     `Adagrad(0.03, multipliers=scorer.matcher.multipliers)`.
 
     Args:
@@ -210,8 +211,8 @@ class MVLSTM(Matcher):
             programs.
         unit_length: Whether representations of positions are scaled to norm 1.
             Default `False`, as in the paper. The presets of the bilinear and
-            tensor interactions have `True`, because a vector of large norm
-            would have large cells with every vector.
+            tensor interactions have `True`, because any comparison with a
+            vector of large norm would give a large cell.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     See `Matcher` for the call arguments.
@@ -369,17 +370,17 @@ class MVLSTM(Matcher):
     def explain(
         self, query: WordSequences, document: WordSequences
     ) -> StrongestCells:
-        """Finds the k cells of each slice with the largest values.
+        """Finds, in each slice, the k cells with the largest values.
 
         Args:
             query: `WordSequences` of `pairs` queries.
             document: `WordSequences` of `pairs` documents.
 
         Returns:
-            Values, descending, and positions, each `(pairs, slices, k)`. If a
-            pair has fewer than k cells, the remaining values are 0, and the
-            remaining positions are -1. `query.words` and `document.words` have
-            the words at the positions.
+            Descending values, positions in queries, and positions in documents,
+            each `(pairs, slices, k)`. If a pair has fewer than k cells, the
+            remaining values are 0, and the remaining positions are -1.
+            `query.words` and `document.words` have the words at the positions.
         """
         return self._strongest(
             self.represent(query, "query"),
@@ -395,18 +396,21 @@ class MVLSTM(Matcher):
         )
 
     def _score_chosen(
-        self, queries: tf.Tensor, query: PairedTexts, document: PairedTexts
+        self,
+        query_vectors: tf.Tensor,
+        query: PairedTexts,
+        document: PairedTexts,
     ) -> tf.Tensor:
         # The strongest cells are found without a gradient, and then computed
         # again with a gradient, which is faster than a gradient through all
         # cells. With shared LSTMs, `query.vectors` also has the vectors of
-        # documents. `queries` has only the vectors of queries.
+        # documents. `query_vectors` has only the vectors of queries.
         order = order_by_length(query.pair_lengths, document.pair_lengths)
         u, v = query.take(order), document.take(order)
         prepared_query, prepared_document = (
             [part[0] for part in prepare(tf.stop_gradient(vectors)[None])]
             for prepare, vectors in (
-                (self.comparison.prepare_query, queries),
+                (self.comparison.prepare_query, query_vectors),
                 (self.comparison.prepare_document, v.vectors),
             )
         )

@@ -23,7 +23,7 @@ from keras_lstm_dssm.training.train import train
 
 
 class EpochTimes(keras.callbacks.Callback):
-    """Records logs and seconds of each epoch, without the evaluation on dev."""
+    """Records each epoch's logs, and seconds without the evaluation on dev."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Neural:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next trial: each rate, then gammas with the best rate."""
+        """Returns the next rate, or else the next gamma with the best rate."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -163,9 +163,9 @@ def tower_row(
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # `factor` multiplies the number of epochs, to make as many updates as
-        # with `updates_of` clicks. An epoch has clicks and synthetic pairs.
-        # Synthetic pairs are made from titles of two or more words.
+        # The number of updates must be the same as with `updates_of` clicks.
+        # Therefore the number of epochs is multiplied by `factor`. An epoch has
+        # clicks, and synthetic pairs made from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )

@@ -95,7 +95,7 @@ class Row(NamedTuple):
     vectors: bool = True
 
     def tests(self, data: TableData) -> dict[str, Any]:
-        """Returns test tasks by mode; without vectors, leaves out clusters."""
+        """Returns mode -> test task; a clustering task only with `vectors`."""
         return {
             mode: task
             for mode, task in data.tests.items()

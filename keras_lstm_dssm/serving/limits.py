@@ -175,8 +175,9 @@ class RequestSlots(Executor):
     async def run(self, key: Hashable, work: Callable[[], T]) -> T:
         """Runs a request, and returns what `work` returns.
 
-        It runs in the event loop if earlier requests with the same `key` were
-        quick. Otherwise, or if `key` is `None`, it runs in a thread.
+        The request runs in the event loop if earlier requests with the same
+        `key` were quick. Otherwise, or if `key` is `None`, the request runs in
+        a thread.
         """
         if key is None:
             return await asyncio.wrap_future(self.submit(work))
@@ -206,7 +207,7 @@ class RequestSlots(Executor):
         # After a quick request, requests with this key run in the event loop.
         # After a slower request, requests with this key run in threads until a
         # request is quick. After a very slow request, requests with this key
-        # run in threads for a minute.
+        # run in threads for a minute; a quick request does not end the minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)

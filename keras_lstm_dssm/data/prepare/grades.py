@@ -12,7 +12,8 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes view `row` and table `click`; `split` is SQL for a row's split."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
-    # A double click follows an equal click of the same client within `seconds`.
+    # A double click follows a click of the same client with the same query and
+    # id, at most `seconds` later. Letter case of queries is ignored.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -40,7 +41,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
             ELSE 'clicks' END AS kind
         FROM entry e LEFT JOIN written w ON e.q = w.q
         LEFT JOIN product p ON e.id = p.id""")
-    # Equal rows become one row, with the lowest of their numbers `n`.
+    # Rows with equal columns from `spelling` to `kind` become one row.
     con.execute("""
         CREATE TABLE click AS
         SELECT spelling, query, product, weight, part, file, split, kind,
@@ -101,11 +102,11 @@ def joined_files(con: Any, part: int) -> set[int]:
 def make_grades(con: Any) -> None:
     """Makes the table `grade` of the dev and test queries.
 
-    For a query with shown products, the grade is round(2 * clicks / expected
-    clicks), at most 4. The expected clicks are the sum of the click-through
-    rates of the positions at which the product was shown. Each client counts
-    once for a product, with the position in the client's first row. For other
-    queries see `click_grades`.
+    If a query's rows have positions, a product's grade is round(2 * clicks /
+    expected clicks), at most 4. The expected clicks are the sum of the
+    click-through rates of the positions at which the product was shown. Rows of
+    one client, query and product count once, with the position of the first
+    row. Other queries get the grades that `data.click_grades` describes.
 
     Source: Zhang and Jones 2007, "Comparing Click Logs and Editorial Labels for
     Training Query Rewriting", for clicks over expected clicks.
