@@ -207,12 +207,13 @@ class RequestSlots(Executor):
         # After a quick request, requests with this key run in the event loop.
         # After a slower request, requests with this key run in threads until a
         # request is quick. After a very slow request, requests with this key
-        # run in threads for a minute; a quick request does not end the minute.
+        # run in threads for a minute; no other request ends the minute.
         if seconds <= QUICK_SECONDS:
             if len(self._loop_times) < _MAX_KEYS:
                 self._loop_times.setdefault(key, 0.0)
         elif seconds <= _SLOW_FACTOR * QUICK_SECONDS:
-            self._loop_times.pop(key, None)
+            if self._loop_times.get(key, 0.0) <= time.monotonic():
+                self._loop_times.pop(key, None)
         elif key in self._loop_times or len(self._loop_times) < _MAX_KEYS:
             self._loop_times[key] = time.monotonic() + _SLOW_SECONDS
         return result

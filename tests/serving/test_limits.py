@@ -242,11 +242,13 @@ def test_slow_requests_stay_in_threads(slots, monkeypatch):
     # One that was very slow is in a thread for a while.
     monkeypatch.setattr(serving.limits, "QUICK_SECONDS", -1.0)
     monkeypatch.setattr(serving.limits, "_SLOW_FACTOR", 1)
-    monkeypatch.setattr(serving.limits, "_SLOW_SECONDS", 0.1)
+    monkeypatch.setattr(serving.limits, "_SLOW_SECONDS", 0.5)
     assert ran(slots, "a") == ["loop"]
+    monkeypatch.setattr(serving.limits, "_SLOW_FACTOR", -1e9)
+    assert ran(slots, "a") == ["pool"]  # slower, but not very slow
     monkeypatch.setattr(serving.limits, "QUICK_SECONDS", 0.25)
     assert ran(slots, "a", "a") == ["pool", "pool"]
-    time.sleep(0.1)
+    time.sleep(0.5)
     assert ran(slots, "a") == ["loop"]
 
 
