@@ -26,7 +26,7 @@ Suites (--suite takes several, separated by commas, or `all`):
 stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
 compare their models with the same models in PyTorch, if it is installed. These
 four suites run each model in a separate process. An environment is a number of
-threads and an allocator; each model runs in its fastest environment, see
+threads and a memory allocator; each model runs in its fastest environment, see
 `environments` in the results. `matching` reads the judged lists of --data, or
 the clicks if there are no lists. Results are medians. Use an idle machine; the
 load of the machine is printed first.
@@ -55,9 +55,9 @@ program.string(
     "data",
     None,
     "`api` (the default), `api_sentences`, a folder in BEIR's format, or click "
-    "files. The suite `documents` reads `api_documents`. With "
-    "--suite=documents or --suite=documents,prepare, --data can be another "
-    "folder of documents.",
+    "files. With --suite=documents or --suite=documents,prepare: "
+    "`api_documents` (the default) or another folder of documents. Together "
+    "with other suites, `documents` always reads `api_documents`.",
 )
 program.integer(
     "batch_size",
@@ -166,7 +166,10 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns suite -> maker of its arguments, for suites that read clicks."""
+    """Returns suite -> function, for the suites that read clicks.
+
+    The function returns the arguments of the suite's measurement.
+    """
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {

@@ -114,7 +114,8 @@ def read_configs(path: Path) -> Configs:
     if not path.exists():
         return None
     listed = read_models_config(path)
-    # A file without a list may be half-written. It must not unload all models.
+    # A file without a list may be half-written. Read as an empty list, the file
+    # would unload all models.
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "
@@ -134,7 +135,7 @@ def read_configs(path: Path) -> Configs:
 def live_versions(
     folders: Mapping[int, Path], config: ModelConfig, latest: int
 ) -> dict[int, Path]:
-    """Selects versions by `config`; without a policy, the `latest` newest."""
+    """Selects versions by `config`, by default the newest `latest` versions."""
     policy = config.model_version_policy
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":
@@ -150,7 +151,8 @@ def served_version(base: str | os.PathLike[str]) -> Path | None:
     """Returns the folder of the newest served version of a model, or `None`."""
     base = Path(base).resolve()
     folders = version_folders(base)
-    # An interrupted export may have left a newer version that is not served.
+    # An export that was interrupted before it wrote the config leaves a newer
+    # version that is not served.
     config = read_models_config(base.parent / MODELS_CONFIG)
     for model in config.model_config_list.config:
         if model.name == base.name:

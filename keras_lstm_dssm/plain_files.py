@@ -1,7 +1,7 @@
 """Reads JSON, text, arrays and archives from untrusted sources.
 
-A file must be plain (no device or pipe), inside its folder, and not too large.
-A damaged file raises `InputError` with a message of one line.
+A file must be plain (no device or pipe), no link out of its folder, and not too
+large. A damaged file raises `InputError` with a message of one line.
 """
 
 import csv
@@ -188,7 +188,7 @@ def check_unpacked_size(path: _Path) -> None:
 
 
 def open_gzip(path: _Path, folder: _Path | None = None) -> io.TextIOWrapper:
-    """Unpacks a gzip file of UTF-8 text into memory, if it is not too large."""
+    """Unpacks gzipped UTF-8 text into memory; the unpacked size is limited."""
     check_plain_file(path, folder)
     # A gzip file states an unpacked size, but the stated size may be wrong.
     max_bytes, content = _max_unpacked(path), io.BytesIO()
@@ -331,7 +331,7 @@ def _readable_lines(path: str) -> int:
 
 
 def _last_line_end(data: bytes) -> int:
-    """Returns the index after the last whole line, before final blank lines."""
+    """Returns the end of the last whole line; ignores final blank lines."""
     end = len(data.rstrip())
     if not end:
         return 0

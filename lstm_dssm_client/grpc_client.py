@@ -199,7 +199,7 @@ _STORED = {
     "scomplex_val": np.float32,  # alternating real and imaginary parts
     "dcomplex_val": np.float64,
 }
-"""Field -> dtype of the stored values, if different from the tensor's dtype."""
+"""Field -> dtype as which the field stores the bytes of a tensor's numbers."""
 
 
 def has_field(values: np.ndarray) -> bool:
@@ -467,8 +467,8 @@ class _GrpcTransport:
             ("grpc.service_config", json.dumps(_RETRIES)),
             # gRPC does not repeat a request that exceeds this buffer.
             ("grpc.per_rpc_retry_buffer_size", size),
-            # With these waits, gRPC reconnects to a restarted server before the
-            # last repetition of a request.
+            # gRPC waits only this long between attempts to connect. So gRPC
+            # reaches a restarted server before the last retry of a request.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 1000),
             # Otherwise all clients in a process would share a connection.
@@ -500,7 +500,7 @@ class _GrpcTransport:
         self.channel.close()
 
     def _call(self, request: Request) -> Any:
-        """Returns the reply's message, or an awaitable with `grpc.aio`."""
+        """Returns the reply's message; with `grpc.aio`, as an awaitable."""
         return self._calls[type(request)](
             _message(request), timeout=self.timeout, metadata=self._metadata
         )

@@ -118,8 +118,8 @@ def encode_part(
 ) -> PartResult:
     """Encodes the next part of `reader`.
 
-    If an earlier run has completed the part, only compares the settings and
-    titles of the part with `job` and `reader`.
+    If an earlier run has completed the part, only checks that the part has the
+    settings of `job` and the ids, titles and tags of `reader`.
     """
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
@@ -164,7 +164,8 @@ def _compare_part(
     for chunk in reader.take(job.lines, LINES_AT_ONCE):
         rows += len(chunk.ids)
         _hash(digest, chunk)
-    _check(job, name, "hash of titles", info.input_sha256, digest.hexdigest())
+    setting = "hash of ids, titles and tags"
+    _check(job, name, setting, info.input_sha256, digest.hexdigest())
     setting = "value of `last` (whether it is the last part of a file)"
     _check(job, name, setting, info.last, reader.at_end)
     return PartResult(name, rows, 0.0, True, info.last)

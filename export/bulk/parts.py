@@ -47,7 +47,7 @@ class PartInfo(NamedTuple):
     files: int  # number of input files
     part: int  # index of the part in the input file
     last: bool  # whether this is the last part of the input file
-    lines: int  # input lines of each part; the last part may have fewer
+    lines: int  # input lines of each part; a file's last part may have fewer
     rows: int  # number of titles
     dimension: int  # width of a vector
     input_sha256: str  # hash of ids, titles and tags
@@ -79,8 +79,8 @@ def read_info(folder: Path, name: str) -> PartInfo | None:
     if not data.exists():
         raise InputError(f"{data}: not found, expected a part {_EXPECTED}")
     check_plain_file(data)
-    # The `.json` file must not state more vectors than there are, because
-    # `EncodedParts.read` allocates memory for them.
+    # `EncodedParts.read` allocates memory for the number of vectors that the
+    # `.json` file states. So the data file must have at least as many vectors.
     least = info.rows * info.dimension * _FLOAT_BYTES
     if (size := data.stat().st_size) < least:
         raise InputError(
@@ -103,8 +103,8 @@ def locked_part(folder: Path, name: str) -> Iterator[None]:
     while True:
         lock = open_lock(path)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # The process that held the lock before may have removed the file. Then
-        # this lock excludes no other process, and a new lock is needed.
+        # The process that held the lock before may have removed `path`. A lock
+        # on a removed file excludes no process, so a new lock is needed.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
                 break
@@ -134,7 +134,7 @@ class PartRows(NamedTuple):
 
     @property
     def tag_rows(self) -> Sequence[Sequence[str]]:
-        """The tags of each title; for each title `()` if `tags` is empty."""
+        """The tags of each title; if `tags` is empty, `()` for each title."""
         return self.tags or [()] * len(self.ids)
 
 
@@ -200,8 +200,8 @@ class EncodedParts:
                     )
             vectors[start : len(ids)] = part.vectors[new_rows]
             for row in range(start, len(ids)):
-                # Two parts may have vectors of one title that differ in their
-                # last bits. All rows of the title get the first vector.
+                # A title may be in two parts, and the two vectors may differ in
+                # the last bits. All rows of the title get the first vector.
                 first = row_of_title.setdefault(hashes[row].tobytes(), row)
                 if first < row:
                     vectors[row] = vectors[first]
@@ -325,8 +325,8 @@ class _NpyPart:
         self._write_header()
 
     def _write_header(self) -> None:
-        # `finish` overwrites the first header with the final number of rows.
-        # NumPy pads the first header, so that this number fits.
+        # `finish` writes the header again, with the final number of rows.
+        # NumPy pads both headers to the same size.
         np.lib.format.write_array_header_1_0(
             self._vectors,
             {

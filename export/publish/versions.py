@@ -1,7 +1,7 @@
 """Publishes and verifies versions of models, in folders MODELS/NAME/NUMBER.
 
-An interrupted export publishes no version. `MANIFEST.sha256` has the digests of
-all files of a version.
+If an export is interrupted while it writes files, no version is published.
+`MANIFEST.sha256` has the digests of all files of a version.
 """
 
 import os
@@ -106,8 +106,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     base.mkdir(parents=True, exist_ok=True)
     # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
-        # The version is a subfolder. Only the user of this process may read the
-        # hidden folder, but the server's user must read the version.
+        # Only the user of this process may read the hidden folder, but the
+        # server's user must read the version. So the version is a subfolder.
         version = hidden / "version"
         try:
             write(version)
@@ -126,7 +126,7 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
 
 
 def _rename(folders: Mapping[Path, Path], number: str) -> list[Path]:
-    """Renames every folder to version `number` of its model, or none."""
+    """Renames each folder to version `number`; after an error, undoes all."""
     try:
         for base, folder in folders.items():
             folder.rename(base / number)

@@ -124,10 +124,13 @@ def stemmer_facts(settings: HybridSettings) -> dict[str, str]:
 def title_postings(
     titles: Sequence[str],
     settings: HybridSettings,
-    queries: Iterable[str] = (),  # their words are mapped to stems, too
+    queries: Iterable[str] = (),
     fields: FieldTexts | None = None,
 ) -> Postings:
-    """Computes the BM25 postings of a hybrid retriever's titles."""
+    """Computes the BM25 postings of a hybrid retriever's titles.
+
+    With stems, `term_of` has every word of `queries` whose stem is in a title.
+    """
     assert settings.bm25_words, settings
     if fields is None:
         tokenized = TokenizedTitles(titles, alphanumeric)

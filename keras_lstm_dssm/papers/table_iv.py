@@ -33,10 +33,10 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns results of an LSTM and an RNN that have the same gamma.
+    """Returns results of an LSTM and an RNN with the same gamma, and failures.
 
-    If their gammas differ, the RNN is trained again with the LSTM's gamma. Also
-    returns the reasons of failures by name.
+    If the gammas differ, the RNN is trained again with the LSTM's gamma. The
+    failures are a dict name -> reason.
     """
     shown = {
         name: results[name]
@@ -127,7 +127,7 @@ def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
 
 
 def mode_tables(summary: Summary) -> list[Table]:
-    """Returns a table for each mode, with published values of reranking."""
+    """Returns a table for each mode; adds published values to reranking."""
     systems = summary["systems"]
     published = any(system["paper"] for system in systems.values())
     return [

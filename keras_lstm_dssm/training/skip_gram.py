@@ -57,9 +57,10 @@ def skip_gram_vectors(
 ) -> np.ndarray:
     """Trains skip-gram vectors of a vocabulary, float32 `[words, dimension]`.
 
-    The method is skip-gram with negative sampling (Mikolov et al. 2013). Other
-    settings are gensim's defaults, except `min_count=1` and `workers=1`. Of
-    each text, only the first 10,000 words are read.
+    The method is skip-gram with negative sampling (Mikolov et al. 2013).
+    Settings without an argument are gensim's defaults, except `min_count=1` and
+    `workers=1`. gensim ignores the rest of a text after 10,000 words. Words
+    that are not in the vocabulary do not count.
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)

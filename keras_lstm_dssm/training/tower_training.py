@@ -81,9 +81,9 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # In this random order, the first `rows` blocks with clicks are enough,
-        # because each of these blocks has a click or more. If fewer than `rows`
-        # blocks have clicks, all blocks are read.
+        # A block with clicks has at least one click. So `rows` blocks with
+        # clicks, the first in this random order, have enough clicks. If fewer
+        # than `rows` blocks have clicks, all blocks are read.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -197,7 +197,7 @@ class TowerTraining(Training):
         return titles, judged
 
     def new_model(self, initial: InitialModel | None = None) -> TwoTower:
-        """Builds, adapts and compiles the model; copies `initial` if given."""
+        """Builds, adapts and compiles the model; copies `initial`'s weights."""
         recipe, seed = self.recipe, self.config.seed
         if recipe.has_word_sum:
             model = with_fitted_words(recipe, self.config.teacher, seed)
@@ -331,7 +331,7 @@ class TowerTraining(Training):
     def _mine(
         self, miner: HardNegatives, epoch: int, model: TwoTower, begins: bool
     ) -> GivenNegatives | None:
-        """Mines in the first process, if due; other processes read the file."""
+        """Returns an epoch's negatives; only the first process mines titles."""
         clicks = miner.clicks
         if self.replay:
             clicks = self.replay.joined(clicks, epoch)
@@ -340,7 +340,7 @@ class TowerTraining(Training):
         )
         if self.processes.first:
             return negatives
-        return miner.of_epoch(epoch, model, False, clicks)
+        return miner.of_epoch(epoch, model, False, clicks)  # reads the file
 
     def needs_checkpoint(self, epochs: int) -> bool:
         """Returns whether negatives are mined right after `epochs` epochs."""
@@ -356,7 +356,7 @@ class TowerTraining(Training):
 
     @property
     def watches(self) -> list[keras.callbacks.Callback]:
-        """A callback that warns if the first epoch has no negatives."""
+        """A callback that warns if the loss of the first epoch is 0."""
         return [ZeroLossWarning()]
 
     def schedules(self, steps: int) -> list[keras.callbacks.Callback]:

@@ -120,7 +120,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Renames the columns of OpenSearch, TREC and plain TSV for this module."""
+    """Gives tables from OpenSearch, TREC and plain TSV usual column names."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""

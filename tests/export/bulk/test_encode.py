@@ -151,7 +151,9 @@ def test_parts_of_something_else_are_not_used(tmp_path, change, message):
     with pytest.raises(InputError, match=message):
         [*encode_shard(encode, first._replace(**change))]
     path.write_text("one\nthree\n")
-    with pytest.raises(InputError, match="another hash of titles"):
+    with pytest.raises(
+        InputError, match="another hash of ids, titles and tags"
+    ):
         [*encode_shard(encode, first)]
 
 
