@@ -61,7 +61,7 @@ class PlainTowers(keras.Model):
 
 
 def seconds(fit: Callable[[], Any]) -> float:
-    """Returns the median processor seconds of an epoch; measures `EPOCHS`."""
+    """Runs `EPOCHS` epochs; returns the median of their processor seconds."""
     epochs = []
     for _ in range(EPOCHS):
         start = time.process_time()

@@ -182,7 +182,10 @@ class LoadResult(NamedTuple):
     http_milliseconds: Sequence[float] = ()  # latency of HTTP requests
 
     def summary(self) -> dict[str, Any]:
-        """Returns counts and gRPC latencies; `http_` marks values for HTTP."""
+        """Returns counts of all requests, and latencies of gRPC requests.
+
+        The prefix `http_` marks values of HTTP requests alone.
+        """
         p50, p99 = np.percentile(self.milliseconds or [np.nan], [50, 99])
         answered = len(self.milliseconds) + len(self.http_milliseconds)
         result: dict[str, Any] = {
@@ -369,7 +372,7 @@ async def run_http_client(
 ) -> None:
     """Sends requests on a connection until `time.perf_counter()` is `end`.
 
-    Reconnects after any error but an error status.
+    Reconnects after an error, but not after a reply with an error status.
     """
     host, _, port = address.rpartition(":")
     requests = [

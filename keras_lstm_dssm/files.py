@@ -53,7 +53,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if to_stream:
             _copy_to_stream(partial, path)
         else:
-            flush_to_disk(partial)  # or a power loss may leave an empty file
+            flush_to_disk(partial)  # so a power loss leaves no empty file
             os.replace(partial, target)
             flush_to_disk(folder)
     except OSError as error:
@@ -241,8 +241,8 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         prefix = f".partial-{folder.name[-_MAX_NAME_BYTES // 4 :]}-"
         with hidden_folder(folder.parent, prefix) as hidden:
-            # Only the owner may read `hidden`. A folder inside it has the usual
-            # permissions, and is renamed when it is complete.
+            # Only the owner may read `hidden`. The folder `complete` has the
+            # usual permissions, and is renamed at the end.
             complete = hidden / "folder"
             complete.mkdir()
             yield complete
@@ -256,7 +256,7 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 raise exists
             try:
                 complete.rename(folder)
-            except OSError as error:  # created after the call of `lexists`
+            except OSError as error:  # `folder` may exist by now
                 if error.errno in (ENOTEMPTY, EEXIST, ENOTDIR):
                     raise exists from error
                 raise
@@ -309,7 +309,10 @@ def _locked_directory(path: Path, operation: int) -> Iterator[None]:
 def lock_folder(
     folder: str | os.PathLike[str], activity: str, wait: bool = False
 ) -> Iterator[None]:
-    """Locks a folder; if it is locked already, waits or raises `InputError`."""
+    """Locks a folder during an activity, such as "training".
+
+    Without `wait`, raises `InputError` if another process has the lock.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open_lock(folder / ".lock") as file:

@@ -24,7 +24,7 @@ POINTS = [
     for point in range(sys.maxunicode + 1)
     if not 0xD800 <= point < 0xE000
 ]
-HANGUL = range(0xAC00, 0xD7A4)  # no table decomposes these characters
+HANGUL = range(0xAC00, 0xD7A4)  # decomposed by `unicodedata`, not by a table
 
 
 def tables() -> dict[str, Any]:
@@ -54,9 +54,9 @@ def tables() -> dict[str, Any]:
 
 
 def _signs(
-    compatible: Mapping[str, str],  # character -> different NFKC form
+    compatible: Mapping[str, str],  # character that NFKC changes -> NFKC form
 ) -> dict[str, set[str]]:
-    """Returns the characters of each argument of `SignRules`, by its name."""
+    """Returns name of an argument of `SignRules` -> characters."""
     general = {name: set(_matching(rf"\p{{{name}}}")) for name in "LMNPSZ"}
     decimal = set(_matching(r"\p{Nd}"))
     letter_numbers = set(_matching(r"\p{Nl}"))

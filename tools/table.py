@@ -6,18 +6,18 @@ Example:
   lstm-dssm-table --paper=table_iv --data=FOLDER --systems=bm25,lstm_96 \
       --output=OUT
 
-`--paper=table_iv` makes Table IV of Palangi et al. 2016. `--data` is `api`, a
-BEIR folder with the splits dev and test, or several separated by commas.
+`--paper=table_iv` makes Table IV of Palangi et al. 2016. `--data` is `api` or a
+BEIR folder with the splits dev and test.
 
-`--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016: pair scorers on
-the judged lists of each query. If answers have equal scores, each measure
-is averaged over all orders of these answers. `--data` is `api_sentences`, a
-BEIR folder with the splits train, dev and test, or several separated by commas.
+`--paper=mv_lstm` makes Tables 2, 3 and 5 of Wan et al. 2016. Pair scorers rank
+the judged answers of each query. If answers have equal scores, each measure is
+averaged over all orders of these answers. `--data` is `api_sentences` or a BEIR
+folder with the splits train, dev and test.
 
 `--paper=keyvec` makes Tables 1 and 2 of Bi and Ma 2017: retrieval and
 clustering by vectors of documents. `--data` is `api_documents` or a folder of
-documents with the splits train, dev and test, and with queries or classes or
-both in dev and test.
+documents with the splits train, dev and test. The splits dev and test have
+queries, classes or both.
 
 For each neural system, a small search on dev chooses the learning rate, the
 epoch and, for table_iv, gamma; the search is the same for all systems. The
@@ -29,10 +29,10 @@ OUT has these files:
   with --set misspelled=0.1,0.2: robustness.md, .json and .png;
   with --pairs: curve.csv and curve.MODE.png;
   systems/NAME/seed_S/ with the measures and the TREC runs.
-If --data names several data sets, each has a folder in OUT, and OUT/table.*
-show all data sets. If the command is repeated, even with more systems or seeds,
-it runs only what is missing. If a system failed, the table has the other
-systems, and the exit code is 1.
+If --data names several data sets, separated by commas, each data set has a
+folder in OUT, and OUT/table.* show all data sets. If the command is repeated,
+even with more systems or seeds, it runs only what is missing. If a system
+failed, the table has the other systems, and the exit code is 1.
 """
 
 import os
@@ -67,7 +67,7 @@ program.list("systems", ["all"], "Systems, such as bm25,lstm_96, or `all`.")
 program.integer("seeds", 3, "Number of trainings of each system.", 1)
 program.list(
     "pairs", None,
-    "Also train on about this many clicks, for a learning curve: 1000,10000.",
+    "Also train on about these numbers of clicks (learning curve): 1000,10000.",
 )  # fmt: skip
 program.integer(
     "threads", None, "Number of processor cores to use; by default all.", 1

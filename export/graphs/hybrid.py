@@ -91,8 +91,8 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. TensorFlow would save the graph
-            # once more if the graph were an attribute. A lambda is not saved.
+            # All signatures share this graph. If `encode` were an attribute,
+            # TensorFlow would save a second copy. A lambda is not saved.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -102,7 +102,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes settings, names of weighted parts, and counts of terms."""
+        """Writes settings, parts with a weight, numbers of terms and forms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),
@@ -273,7 +273,7 @@ class HybridModule(SearchModule):
 
     @property
     def _max_read_bytes(self) -> int | None:
-        """Maximum bytes of a query that the model reads; None for all bytes."""
+        """Maximum number of bytes read from a query; None: no maximum."""
         _, max_words = self._words_rule or ("", MAX_WORDS)
         if max_words is None:
             return None

@@ -18,14 +18,14 @@ from keras_lstm_dssm.settings.fields import RANDOM_ORDER
 from keras_lstm_dssm.settings.programs import TitleSettings
 
 PAGE = 10  # number of titles on a page of results
-_SHOWN = 3  # maximum length of `clicked`, `found` and `on_pages`
+_SHOWN = 3  # maximum number of titles in `clicked`, `found` and `on_pages`
 _WIDTH = 60  # largest number of characters of a text in a terminal
 _LEVEL = 0.05  # a difference is significant if p is smaller
 _RESAMPLES = 10_000
 _USELESS = 0.995  # judgements are useless if random order is this good
 
 Failures = dict[str, Any]
-"""The result of `find_failures`. The flag `--json` writes it to a file."""
+"""The result of `find_failures`: a part of the file that `--json` writes."""
 
 
 def tell_failures(
@@ -34,7 +34,10 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`; may write an HTML page."""
+    """Prints and returns `verdict` and `failures`.
+
+    If `settings.html` is set, also writes an HTML page.
+    """
     verdict = compare_with_bm25(measured)
     failures = find_failures(measured, clicks, settings.queries)
     report("\n" + verdict["sentence"])

@@ -49,7 +49,7 @@ class MultiGranCNN(Matcher):
         width: Number of positions in a window. Default 3.
         activation: Name of the activation of the convolutions. Default
             `"tanh"`.
-        use_bias: Whether convolutions of texts and the similarity have a
+        use_bias: Whether the similarity and the convolutions of texts have a
             bias. Default `True`.
         k_min: Smallest k of the poolings of texts. The last pooling has k = 1.
             Default 4.
@@ -183,8 +183,8 @@ class MultiGranCNN(Matcher):
         values = self.poolings[0](
             cells[..., tf.newaxis], query.lengths, document.lengths
         )
-        # f and exp never decrease, so `apply` can follow the max pooling. The
-        # pooling leaves fewer cells.
+        # f and exp never decrease, so the max pooling may come before `apply`.
+        # `apply` then has fewer cells to compute.
         values = self.phrase_similarity.apply(values)
         for convolution, pooling, size in zip(
             self.convolutions, self.poolings[1:], self.sizes[:-1], strict=True

@@ -45,8 +45,8 @@ class Trees(NamedTuple):
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # Each iteration replaces all nodes by their parents, up to the roots,
-        # and counts the merges.
+        # From each node, `climb` goes up to the root. Each step up is a merge,
+        # and adds 1 to the depth of the node.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
@@ -146,7 +146,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             bias.assign(tf.zeros_like(bias.value))
 
     def call(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Computes the nodes of `Trees`, `(texts, 2 * time - 1, dimension)`."""
+        """Computes vectors of all nodes, `(texts, 2 * time - 1, dimension)`."""
         if self.tree == "greedy":
             return self._merge_greedily(vectors, lengths)[1]
         return self.encode(vectors, self.trees(vectors, lengths), lengths)
@@ -167,7 +167,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes the vectors of all nodes of given trees; has a gradient."""
+        """Computes vectors of all nodes of given trees; is differentiable."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -355,7 +355,7 @@ def pretrain_autoencoder(
 
     def step(vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
-            # By itself, the tape would skip weights that `RAE` has frozen.
+            # Without `watch`, the tape would skip weights frozen by `RAE`.
             tape.watch([variable.value for variable in variables])
             error = autoencoder.unfolding_error(vectors, lengths)
             count = tf.reduce_sum(tf.cast(lengths - 1, error.dtype))

@@ -70,7 +70,7 @@ class ModelVersions:
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        # This tuple is replaced as a whole, so that labels fit versions.
+        # Each change makes a new tuple: threads read both fields at one moment.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
@@ -186,9 +186,9 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " replace the link by a copy of the version"
         )
-    # Files could change after the check, so their states before the check and
-    # after the block are compared. No program can forge `st_ctime_ns`, the time
-    # of an inode's last change.
+    # Files could change after the check. So the states of the files are read
+    # before the check and after the `with` block, and compared. No program can
+    # forge `st_ctime_ns`, the time of an inode's last change.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -257,7 +257,7 @@ class ModelRegistry:
         self._expected: Set[str] = set()
         self._lock = threading.Lock()
         self._has_garbage = False
-        model_folders(self.models_dir)  # raises InputError if there is none
+        model_folders(self.models_dir)  # raises InputError without a model
         # Any `base_path` is ignored, because it is a path in a container.
         self._configs = read_configs(self.models_dir / MODELS_CONFIG)
         if self._configs is not None and not self._configs:
@@ -455,7 +455,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns model and signature names, "" for each unknown name."""
+        """Returns the two names; "" replaces each name that is not served."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():
@@ -518,7 +518,7 @@ def model_status(
     """Returns the states of a model's versions, or of the requested version."""
     states = models.states(spec.name)
     missing = f"Could not find any versions of model {spec.name}"
-    if spec.HasField("version"):  # like TF Serving, ignores a label
+    if spec.HasField("version"):  # a label is ignored, as in TF Serving
         number = spec.version.value
         states = {number: states[number]} if number in states else {}
         missing = f"Could not find version {number} of model {spec.name}"

@@ -83,7 +83,7 @@ class PredictionServer:
             requests wait for a free thread.
         poll_seconds: Seconds between two checks for new versions, by default
             1; 0 checks only at the start.
-        grace_seconds: Seconds that running requests have to end when the
+        grace_seconds: Seconds that running requests may still take when the
             server stops, by default 10.
         verify: Whether to load a version only if its files match its
             `MANIFEST.sha256`. Default `False`.

@@ -54,8 +54,9 @@ from lstm_dssm_client.words import split_words
 
 MIN_COSINE = 0.3
 MIN_SHARED = 0.4
-"""Minimum cosine of the vectors of similar words, and minimum Dice coefficient
-of their letter trigrams. `word_similarity` chooses one of the two measures."""
+"""Words are similar if the cosine of their vectors is at least `MIN_COSINE`, or
+if the Dice coefficient of their letter trigrams is at least `MIN_SHARED`.
+`word_similarity` chooses one of the two measures."""
 
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
@@ -355,8 +356,8 @@ class SearchPage:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
-        # Each query word is also searched for alone, which finds similar words
-        # in further titles.
+        # Each query word is also searched for alone. The search finds further
+        # titles, which may have words that are similar to the query word.
         queries = [text, *query_words]
         counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
@@ -549,8 +550,8 @@ def page_routes(page: SearchPage, threads: Executor) -> list[BaseRoute]:
 
     def posted(path: str, method: Callable[[Mapping[str, Any]], Any]) -> Route:
         async def answer(request: Request) -> Response:
-            # A browser lets the page of another site send JSON to this server
-            # only if the server permits it. Other content types are rejected.
+            # Browsers send JSON from the page of another site only with this
+            # server's permission (CORS). Other content types are rejected.
             kind = request.headers.get("content-type", "").partition(";")[0]
             if kind.strip().lower() != "application/json":
                 return _error(415, "expected the content-type application/json")

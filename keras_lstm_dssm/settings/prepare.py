@@ -46,9 +46,9 @@ class PrepareSettings(Settings):
             catalogue: column of the clicked product's title in the log.
         time: Column of the time in the log: ISO 8601, or seconds, milliseconds
             or microseconds since 1970.
-        time_format: Format of the log's times, if the times are neither ISO
-            8601 nor counted from 1970, such as %d/%m/%Y %H:%M:%S for
-            31/12/2026 23:59:00.
+        time_format: Format of the log's times, such as %d/%m/%Y %H:%M:%S for
+            31/12/2026 23:59:00. Needed if the times are neither ISO 8601 nor
+            counted from 1970.
         session: Column of the session or of the user in the log.
         weight: Column of a click's weight, or of the number of clicks.
         action: Column of the user's action in the log.
