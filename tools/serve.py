@@ -84,8 +84,8 @@ program.string(
 )  # fmt: skip
 program.bool(
     "insecure", False,
-    "Allow connections from other machines even without --tls_cert, or with "
-    "neither --token_file nor --client_ca.",
+    "Allow connections from other machines even if --tls_cert is missing, or "
+    "if --token_file and --client_ca are both missing.",
 )  # fmt: skip
 program.bool(
     "verify", False, "Load only versions that agree with their MANIFEST.sha256."

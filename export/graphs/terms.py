@@ -28,8 +28,8 @@ from lstm_dssm_client.bm25 import (
 POSTINGS = 2**21
 """Number of postings to read at once, which take about 100 MB. A batch of long
 queries may have billions of postings. All postings of one term are read at
-once, even if there are more than `POSTINGS`. The scores of equal documents are
-therefore added in the same order, and their sums are equal."""
+once, even if there are more than `POSTINGS`. Documents with the same words thus
+add their terms' scores in the same order, and get exactly equal sums."""
 
 
 class Matches(NamedTuple):
@@ -183,9 +183,8 @@ class TermGraph(tf.Module):
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
             # `begins` is 1 at the first posting of each term except the first
-            # term. The number of a term's first posting is the previous term's
-            # item of `ends`. All these numbers differ, because every term has
-            # postings.
+            # term. The first posting of term i has the index ends[i - 1]. All
+            # these indices differ, because every term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),

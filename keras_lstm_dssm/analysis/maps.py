@@ -27,9 +27,10 @@ class TextMap(NamedTuple):
     """The positions of texts on a plane, and the group of each text."""
 
     positions: np.ndarray  # `[texts, 2]`
-    groups: np.ndarray  # int `[texts]`: index in `names`, or no group: -1, -2
+    # int `[texts]`: index in `names`; -1 or -2 for texts without a group
+    groups: np.ndarray
     names: list[str]  # the names of the groups
-    others: tuple[str, str] = ("", "")  # legend for -1 and for -2 in `groups`
+    others: tuple[str, str] = ("", "")  # legend for texts with -1, with -2
 
 
 def title_map(

@@ -65,7 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Steps per loop iteration. The overhead of an iteration costs two steps."""
+"""Steps per loop iteration. Its overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -262,9 +262,10 @@ def backpropagate_through_time(
         earlier: Tensors,
         errors: Tensors,
     ) -> tuple[tf.Tensor, Tensors]:
-        # `errors` has no rows yet for the sequences that end at t. The rows
-        # appended to `errors["y"]` are the errors of the last y. With
-        # `at_all_steps` these rows are 0; the error of each y is added below.
+        # `errors` has no rows yet for the sequences that end at t. For these
+        # sequences, y(t) is the output, so the error of the output is appended
+        # to `errors["y"]`. With `at_all_steps`, 0 is appended; the error of
+        # each y is added below.
         longer = tf.shape(errors["y"])[0]
         zeros = tf.zeros([rows - longer, cell.units], error.dtype)
         ending = zeros if at_all_steps else error[longer:rows]

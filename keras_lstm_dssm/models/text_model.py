@@ -27,7 +27,8 @@ from keras_lstm_dssm.private_api import (
     shares_strategy,
 )
 
-_MARKER_DTYPE = tf.uint8  # only tensors that replace `None` are uint8
+# In a distributed dataset, an empty tensor of this dtype stands for `None`.
+_MARKER_DTYPE = tf.uint8
 
 
 class Hasher:
@@ -383,7 +384,7 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function that leaves the weights in the variables."""
+        """Makes a train function; after each call, variables hold weights."""
         # While the train function runs, the variables hold the point where
         # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)

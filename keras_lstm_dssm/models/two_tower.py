@@ -46,8 +46,9 @@ def all_cosines(queries: Blocks, titles: Blocks) -> tf.Tensor:
     if len(queries) == 1 or widths[0] != widths[1]:
         return cosine_matrix(tf.concat(queries, 1), tf.concat(titles, 1))
     # The blocks of a text together form a vector of norm 1, so the sum of the
-    # blocks' products is the cosine. The product of the untrained columns needs
-    # no gradient, and can be computed in parallel with the recurrence.
+    # blocks' products is the cosine. If a block is not trained, its product
+    # needs no gradient, and can be computed while an LSTM computes the other
+    # block.
     return tf.add_n(
         [
             tf.matmul(query_block, title_block, transpose_b=True)
@@ -67,13 +68,13 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query; returns cosines and labels.
 
-    Negatives are clicked titles of other rows of the batch. `candidates`,
-    `(batch, 1 + k)`, has the clicked title and k further negatives of each
-    query. `all_clicked` has the clicked titles of all workers. In
-    `all_clicked`, the titles of this worker begin at index `first_row`.
-    `candidates` and `all_clicked` have indices of rows of `document`,
-    `(titles, d)`. Cosines and labels are `(batch, 1 + n + k)`, the clicked
-    title first.
+    Negatives are clicked titles of other rows of the batch. `document`,
+    `(titles, d)`, has vectors of titles. All other tensors have a title's row
+    in `document` in place of the title. `candidates`, `(batch, 1 + k)`, has the
+    clicked title and k further negatives of each query. `all_clicked` has the
+    clicked titles of all workers; the titles of this worker begin at index
+    `first_row`. Cosines and labels are `(batch, 1 + n + k)`, the clicked title
+    first.
     """
     clicks = tf.shape(all_clicked)[0]
     # Row i takes the title of row (i + offset) % clicks. With offsets from 1 to

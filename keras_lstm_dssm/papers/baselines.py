@@ -31,8 +31,8 @@ class TfidfSystem(CorpusSystem):
     `[baselines]`.
 
     Args:
-        min_count: Least number of training texts with a word; rarer words
-            are dropped. Default 1.
+        min_count: A word is dropped if fewer training texts than `min_count`
+            have the word. Default 1.
         tokenizer: Text -> words, a value of `bm25.TOKENIZERS` or any function.
 
     Attributes:

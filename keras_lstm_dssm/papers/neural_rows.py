@@ -69,8 +69,8 @@ class Neural:
     # `True`: the learning rate and gamma are chosen on dev, and the table's
     # settings give epochs and batch size. `False`: the recipe has these values.
     tuned: bool = True
-    saved: bool = False  # whether the model is saved, so that mixtures load it
-    salience: str | None = None  # KeyVec's teacher; None: settings.salience
+    saved: bool = False  # whether the model is saved, for rows of mixtures
+    salience: str | None = None  # of a KeyVec; `None`: `settings.salience`
     trained: bool = True  # `False`: a KeyVec with its initial weights
     seeded: ClassVar[bool] = True
 
@@ -163,8 +163,8 @@ def tower_row(
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # The number of updates must be the same as with `updates_of` clicks.
-        # Therefore the number of epochs is multiplied by `factor`. An epoch has
+        # The training must make as many updates as a training on `updates_of`
+        # clicks. The number of epochs is multiplied by `factor`. An epoch has
         # clicks, and synthetic pairs made from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts

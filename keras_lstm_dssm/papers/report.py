@@ -139,7 +139,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    # Measure to test for significance besides `MAIN_MEASURES` -> its mode.
+    # Measures to test for significance besides `MAIN_MEASURES`, with modes.
     compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
@@ -232,12 +232,12 @@ class PaperTable(NamedTuple):
     page: str = ""  # heading of the page, by default the title
     # Returns the names of the systems whose dev measure is drawn by epoch.
     curves: Callable[[Results], Sequence[str]] = _all_trained
-    # Returns caption -> path of a further picture, and name of a failed task ->
-    # reason of the failure.
+    # Draws further pictures. Returns two dicts: caption -> path of a picture,
+    # and failed task -> reason.
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    # Measure to test for significance besides `MAIN_MEASURES` -> its mode.
+    # Measures to test for significance besides `MAIN_MEASURES`, with modes.
     compared: Mapping[str, str] = {}
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None

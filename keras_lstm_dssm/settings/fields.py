@@ -94,7 +94,7 @@ def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings`; `_check` reads most of the `facts`."""
     # Three facts that `_check` does not read:
     # `unused_if`: name of another field -> value that makes this field unused.
-    # `names`: the values that the flag accepts. Python accepts other values.
+    # `names`: the values that the flag accepts. Python code may set others.
     # `flag`: the name of the flag; `False` for a field without a flag.
     return dataclasses.field(default=default, metadata=facts)
 

@@ -42,7 +42,7 @@ class TitleSettings(Settings):
             letters and digits (alphanumeric), or stems of these runs without
             stop words (stemmed). With --hybrid: English stems without stop
             words (stems), words (words) or letter trigrams (trigrams); by
-            default the script of the titles decides.
+            default the writing system of the titles decides.
         teacher: For a run of word_sum, or with --hybrid: a folder that
             lstm-dssm-teach wrote. The search uses the vectors of whole titles
             in this folder.
@@ -60,9 +60,9 @@ class TitleSettings(Settings):
             weights are fitted. A BEIR folder, or `api` (documentation of the
             installed packages). By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev.
-            With --hybrid, the measure also chooses the parameters of the BM25
-            that is measured alone. By default mrr@10 with --mode=retrieve and
-            ndcg@10 with --mode=rerank.
+            With --hybrid, BM25 is also measured without the other parts; its
+            parameters have the best value of this measure on dev. By default
+            mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
         queries: Number of queries in the list of the worst queries, and in the
             list of the most frequent queries. With 0 the lists and the
             comparison with BM25 are left out.
@@ -259,9 +259,9 @@ class TableSettings:
             between paragraphs. By default docstrings of installed packages.
         pairs: Train on about this many clicks: all clicks of some of the
             queries. By default all clicks of all queries.
-        updates_of: Neural systems make as many updates as in a training on this
-            number of clicks. `None`: the number of clicks that a system is
-            trained on.
+        updates_of: Number of clicks. Neural systems make as many updates of
+            their weights as if they were trained on so many clicks. `None`: the
+            number of clicks that a system is trained on.
         judged_negatives: Number of further negatives for each click: documents
             judged below `min_relevant` for the query.
         lists: Whether systems are measured on judged lists only. Measures are
