@@ -101,7 +101,6 @@ SUITES = {
     DOCUMENTS: "word_models.measure_documents",
     PREPARE: "prepare.measure_prepare",
 }
-"""Name of a suite -> the function of `benchmarks` that measures it."""
 
 _SUITE_FLAGS = {
     "load": ("clients", "seconds", "swap_seconds"),
@@ -166,10 +165,7 @@ def main(_: list[str]) -> dict[str, Any]:
 def _click_suites(
     log: "ClickLog", machine: dict[str, Any], clients: list[int]
 ) -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """Returns suite -> function, for the suites that read clicks.
-
-    The function returns the arguments of the suite's measurement.
-    """
+    """Returns suite -> function that makes the arguments of the suite."""
     batch_size, rounds = FLAGS.batch_size, FLAGS.rounds
     effort = batch_size, FLAGS.steps, rounds
     return {

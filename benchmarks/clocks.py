@@ -12,16 +12,12 @@ from typing import Any
 import numpy as np
 
 WARM_STEPS = 3
-"""Number of training steps before the clock starts."""
 
 
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Makes each measurement once in a round; returns name -> median.
-
-    One more round, the warm-up, comes first and is not counted.
-    """
+    """Returns name -> median over interleaved rounds, after a warm-up round."""
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
         for name, measurement in measurements.items():
@@ -33,10 +29,7 @@ def interleaved_medians(
 
 
 def medians(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the median of each number over results.
-
-    The results are dicts with equal keys. A value may be a dict, too.
-    """
+    """Returns the median of each number over nested dicts with equal keys."""
     return {
         name: medians([result[name] for result in results])
         if isinstance(value, dict)

@@ -51,8 +51,7 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # Several products run at once, because TensorFlow may compute one product
-    # in a single thread.
+    # In a pool, because TensorFlow may compute one product in a single thread.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -110,10 +109,9 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
         + 4 * steps * width  # gates' inputs for each step, and the gradients
         + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
-    # y are the outputs of the LSTM, W_rec the recurrent weights, and dz the
-    # gradients of the gates' inputs. W_rec' and y' are transposes. Each of the
-    # three matrix products y(t-1) W_rec, dz W_rec' and y' dz takes
-    # 2 * steps * cells * width operations.
+    # y: outputs of the LSTM; W_rec: recurrent weights; dz: gradients of the
+    # gates' inputs. Each of the products y(t-1) W_rec, dz W_rec' and y' dz
+    # takes 2 * steps * cells * width operations.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 
 
@@ -122,9 +120,8 @@ def step_work(
 ) -> StepWork:
     """Estimates the work of a training step with in-batch negatives."""
     towers = [tower_work(words, cells, gates) for words in (query, document)]
-    # The cosines take 1 matrix product. The gradients of the vectors take 2
-    # matrix products. The cosines, the softmax values and the gradients of the
-    # cosines are each written once and read once.
+    # 1 matrix product for cosines, 2 for gradients of vectors. Cosines, softmax
+    # values and gradients of cosines are each written once and read once.
     cosines = int(tf.size(query.text_index)) * int(tf.size(document.lengths))
     return StepWork(
         sum(work.flops for work in towers) + 6 * cosines * cells,

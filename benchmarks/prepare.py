@@ -16,7 +16,6 @@ COPY (SELECT query, product_id, count(*) AS clicks
       JOIN read_csv('{folder}/catalogue.csv', header=true, all_varchar=true) p
       USING (product_id) GROUP BY ALL)
 TO '{folder}/clicks.parquet' (FORMAT parquet, COMPRESSION zstd)"""
-"""Counts the clicks of each pair of a query and a product of the catalogue."""
 
 _CATALOGUE = """
 COPY (SELECT format('{{:07}}', range) AS product_id,

@@ -116,8 +116,7 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Measures latency and memory of searches for the ten best titles.
 
-    `method` is the kind of an exported retriever, or `numpy`. With `numpy`, the
-    exported encoder encodes the queries, and NumPy multiplies their vectors
+    `method` is the kind of an exported retriever, or `numpy`: a matrix product
     with the vectors of all titles.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
@@ -149,11 +148,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind of retriever -> `recall@k` -> recall.
-
-    The k best titles have the largest cosines. Recall is the share of these k
-    titles that the retriever finds among its first k results.
-    """
+    """Returns kind -> `recall@k` -> share of the exact k best that is found."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))

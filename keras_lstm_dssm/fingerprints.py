@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 HASH_BYTES = 16
-"""Number of bytes in the hash of a title."""
 
 
 def weights_hash(weights: Iterable[Any]) -> str:

@@ -163,9 +163,8 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # A variable of integers has the training step of each row's
-                # last update (`LazyRows`). Most rows have the smallest step;
-                # `write_table` leaves these rows out.
+                # Integers are the steps of the rows' last updates (`LazyRows`).
+                # Most rows have the smallest step, and are not written.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:

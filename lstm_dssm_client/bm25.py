@@ -58,12 +58,7 @@ _MARKED = re.compile(MARKED)
 
 
 def unaccented(word: str) -> str:
-    """Removes the accents of Latin letters, because queries often omit them.
-
-    Example:
-    >>> unaccented("béquille")
-    'bequille'
-    """
+    """Removes the accents of Latin letters, because queries often omit them."""
     if word.isascii():
         return word
     plain = _MARKED.sub(r"\1", unicodedata.normalize("NFD", word))
@@ -258,9 +253,8 @@ class TermScores:
                 term = self.postings.term_of.get(form, UNKNOWN)
                 if term != UNKNOWN or form[1:].isdigit():
                     numbers.append((word, term))
-        # The sum of the IDFs is an upper bound of BM25. The sum includes terms
-        # that no document has. Therefore a document with only one of several
-        # words of the query has a low score.
+        # The sum of the IDFs is an upper bound of BM25. Terms that no document
+        # has also count, and so lower the scores of partial matches.
         max_bm25 = np.float32(sum(self.idf[term] for _, term in words))
         return [
             Match(word, term, np.float32(1) / np.float32(total))

@@ -253,9 +253,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors share a row. In different rows, equal vectors could get
-        # different scores, because the last bits of a product depend on the
-        # position of the row.
+        # Equal vectors share a row, because the last bits of a product depend
+        # on the position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -362,10 +361,7 @@ class _Documents:
 
 
 def _largest(scores: np.ndarray, k: int) -> np.ndarray:
-    """Returns the indices of the k largest scores, the largest score first.
-
-    Equal scores are in the order of their indices.
-    """
+    """Returns the indices of the k largest scores, by score and then index."""
     if k < len(scores):
         smallest = np.partition(scores, -k)[-k]
         indices = np.flatnonzero(scores >= smallest)

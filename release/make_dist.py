@@ -59,8 +59,7 @@ def build(folder: Path, epoch: int) -> list[Path]:
     (sdist,) = made.glob("*.tar.gz")
     _normalise(sdist, epoch)
     with tarfile.open(sdist) as archive:
-        # Python 3.10 before 3.10.12 and Python 3.11 before 3.11.4 have no
-        # `data_filter`. Without `data_filter`, entries are extracted unchanged.
+        # Before 3.10.12 and 3.11.4, Python has no `data_filter`.
         archive.extraction_filter = getattr(
             tarfile, "data_filter", lambda member, _: member
         )

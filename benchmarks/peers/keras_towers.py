@@ -2,8 +2,6 @@
 
 A `tf.data` pipeline computes trigram ids with `LetterTrigrams`. `PaddedTower`
 and `SegmentTower` differ in how they sum the rows of an `Embedding` for a word.
-`keras.layers.LSTM` reads the words, and `keras.optimizers.SGD` has Nesterov
-momentum.
 """
 
 from typing import Any

@@ -117,7 +117,6 @@ def check_documents(documents: Documents) -> None:
 
 
 MAX_TAGS = 32
-"""Maximum number of distinct tags of a document."""
 
 
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -221,9 +220,9 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    `distinct` has the documents read so far: id -> document. Repeated documents
-    are left out; in `.jsonl` files they are errors. Several readers can share
-    `distinct`. If `distinct` is `None`, repeated documents are not looked for.
+    Readers can share `distinct`, the documents read so far by id. Repeated
+    documents are left out; in `.jsonl` files they are errors. If `distinct` is
+    `None`, repeated documents are not looked for.
     """
 
     def __init__(
@@ -410,7 +409,7 @@ class ParquetDocuments(DocumentReader):
             )
         self._columns = [name for name in (ID, TITLE, TAGS) if name in names]
         self.count: int = self._file.metadata.num_rows
-        self._next_row = 0  # index of the next row to read
+        self._next_row = 0
 
     @property
     def at_end(self) -> bool:

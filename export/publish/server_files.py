@@ -57,9 +57,8 @@ ROOT = "/models"  # in the container; TF Serving needs an absolute path
 
 _STRING_BYTES = 24  # memory of a string in a tensor, without its characters
 
-# Memory of a loaded graph divided by the size of the graph's file. A server
-# keeps several copies of a graph's nodes and string tables: in messages,
-# sessions and kernels.
+# Memory of a loaded graph divided by the size of the graph's file: a server has
+# copies of nodes and string tables in messages, sessions and kernels.
 _GRAPH_FACTOR = 80
 
 FIRST_MB = 40
@@ -85,9 +84,8 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }  # fmt: skip
-"""Examples for the README. A key has the name of a signature and the names of
-its inputs. A value has the beginning of a call of a `Client`, and the JSON of
-`inputs` in a REST request. The template adds `model` to the call."""
+"""(signature, inputs) -> beginning of a call of a `Client`, to which the README
+adds `model`, and the JSON of `inputs` in a REST request."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:
@@ -106,7 +104,6 @@ def server_readme(folders: Mapping[str, Path]) -> str:
                 f"{newest}: found no signature that Predict can call; move "
                 f"{base} elsewhere, or export it with a signature"
             )
-        # The default signature comes first.
         for key in sorted(by_name, key=lambda key: (key != SIGNATURE, key)):
             signature = by_name[key]
             signatures.append([f"`{name}`", f"`{key}`", *map(_cell, signature)])
@@ -160,8 +157,7 @@ def memory_bytes(version: Path) -> int:
         for key, shape in reader.get_variable_to_shape_map().items()
         if dtypes[key] == tf.string
     )
-    files = variables.glob("variables.data-*")
-    size += sum(f.stat().st_size for f in files)
+    size += sum(f.stat().st_size for f in variables.glob("variables.data-*"))
     return size + _STRING_BYTES * strings
 
 
@@ -182,10 +178,7 @@ def _cell(tensors: Mapping[str, TensorInfo]) -> str:
 def publish_models(
     models_dir: str | os.PathLike[str], modules: Mapping[str, ServedModule]
 ) -> list[Path]:
-    """Publishes modules and server files.
-
-    The caller must hold the lock of `versions.publication`.
-    """
+    """Publishes modules and server files; needs the lock of `publication`."""
     sizes = warmup_sizes(models_dir)
     writers = {
         name: saved_model_writer(module, name, sizes)

@@ -46,9 +46,7 @@ class ExplainedSentence:
 
     text: str
     probability: float  # computed by the model
-    # Whether the sentence is one of the teacher's key sentences. `None`: there
-    # is no teacher, or the document has no summary.
-    salient: bool | None
+    salient: bool | None  # key for the teacher; None: no teacher or summary
 
 
 @dataclass(frozen=True)
@@ -262,8 +260,7 @@ def read_report_documents(
     train = folder.of("train") if folder.count("train") else documents
     salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
-    # Without `theta`, the teacher's own threshold is taken. If the teacher has
-    # no threshold, a threshold is computed from the training documents.
+    # Without any threshold, the training documents give a threshold.
     if theta is None and salience.theta is None:
         train_targets = DocumentTargets.from_teacher(train, salience, key_words)
         theta = train_targets.counts.theta
@@ -318,7 +315,6 @@ def report_on_documents(
     """Reports on all documents; explains a sample, drawn with seed 0."""
     documents = source.documents
     order = np.random.default_rng(0).permutation(len(documents)).tolist()
-    # If some documents have a summary, only these documents are explained.
     with_summary = [row for row in order if documents[row].summary]
     on_map = sorted(order[: settings.map_titles])
     vectors = model.encode([document.sentences for document in documents])
@@ -405,11 +401,7 @@ def _records(
 def key_sentence_agreements(
     model: KeyVec, documents: Sequence[Document], targets: DocumentTargets
 ) -> dict[str, Agreement]:
-    """Measures how well probabilities and positions rank key sentences.
-
-    Documents without a summary are left out. If no document has a summary, the
-    result is `{}`.
-    """
+    """Measures how well probabilities and positions rank key sentences."""
     documents = [document for document in documents if document.summary]
     if not documents:
         return {}

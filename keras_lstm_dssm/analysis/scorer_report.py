@@ -103,7 +103,7 @@ class TwoScorers(NamedTuple):
     A scorer answers a query right if a right answer has the highest score.
     """
 
-    queries: int  # the number of queries
+    queries: int
     both: int  # answered right by both scorers
     only_this: int  # answered right by the first scorer only
     only_other: int  # answered right by the second scorer only
@@ -169,7 +169,7 @@ def _right_answers(
     return np.array(right), negatives
 
 
-_CLICKS = 60_000
+_CLICKS = 60_000  # largest number of clicks to read from a log
 _DEPTH = 100  # number of BM25's top titles that the scorer reorders
 _NEIGHBOURS = 4
 
@@ -187,10 +187,7 @@ def example_answers(
     titles: list[str],  # BM25 finds negatives here if a list has none
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries with a right and a wrong answer, by a fixed seed.
-
-    The wrong answer is the negative with the highest score by `scorer`.
-    """
+    """Draws queries, each with a right answer and the top-scored negative."""
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []
@@ -204,12 +201,7 @@ def example_answers(
 def lists_and_titles(
     data: str, min_relevant: int = 1, max_bad_lines: int = 0
 ) -> tuple[list[JudgedList], list[str]]:
-    """Returns lists that have a right answer, and the distinct titles.
-
-    In a collection, only the lists of the last split are used. In a log, the
-    clicked titles of a query are right answers, and only the first 60,000
-    clicks are read.
-    """
+    """Returns lists that have a right answer, and the distinct titles."""
     if is_collection(data):
         collection = open_collection(data)
         lists = judged_lists(collection, collection.last_split, min_relevant)
@@ -349,8 +341,6 @@ def compare_words(scorer: PairScorer, query: str, document: str) -> WordMatrix:
     with tf.GradientTape() as tape:
         tape.watch(cells)
         score = matcher.mlp(tf.reshape(pool(cells, *lengths), [1, -1]))
-    # Dynamic pooling may use a cell in several regions, or in none. The
-    # gradient of a cell is the sum over these regions.
     contributions = (cells * tape.gradient(score, cells)).numpy()[0]
     layer = scorer.words
     split = normalize_and_split(
@@ -579,8 +569,7 @@ def draw_matrices(
 ) -> None:
     """Draws the matrices of one query, with ranks of the strongest cells."""
     query, slices = matrices[0].query_words, matrices[0].cells.shape[2]
-    # If there are several slices, an empty row above each slice has the name
-    # of the slice as its label.
+    # With several slices, the row above each slice is for the slice's name.
     height = len(query) + (slices > 1)
     limit = max(np.abs(matrix.cells).max() for matrix in matrices)
     # The title needs the width of six columns.

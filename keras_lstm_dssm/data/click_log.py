@@ -117,9 +117,8 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
         and (b"\r" not in chunk or chunk.count(b"\r") == chunk.count(b"\r\n"))
         and (chunk.isascii() or _is_plain_utf8(chunk))
     ):
-        # Each line has one tab. A line can then only be bad if the line is too
-        # long or has an empty field. A field of white space counts as empty.
-        # Therefore a line is parsed if a field starts with white space.
+        # Each line has one tab. Then only long lines, and lines with a field
+        # that is empty or starts with white space, can be bad.
         is_good = (data[starts] > ord(" ")) & (data[tabs + 1] > ord(" "))
         is_good &= ends - starts <= _LONGEST
         suspects = np.flatnonzero(~is_good).tolist()
@@ -130,10 +129,7 @@ def find_bad(chunk: bytes) -> Iterator[tuple[int, str]]:
 
 
 class BadLines:
-    """Counts bad lines; raises `InputError` if there are more than `allowed`.
-
-    `expected` describes a good line in the error message.
-    """
+    """Counts bad lines; raises `InputError` if more than `allowed` are bad."""
 
     def __init__(
         self, allowed: int, expected: str = "query TAB clicked title in UTF-8"
@@ -204,11 +200,9 @@ class LineBlocks:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        # gzip allows no random access. Therefore all .gz files are decompressed
-        # into one temporary file.
+        # gzip allows no random access: one file holds all decompressed files.
         self._decompressed: IO[bytes] | None = None
-        # For each file: the offsets of its blocks and of its end, in bytes. For
-        # a .gz file, these are offsets in the temporary file.
+        # Offsets of each file's blocks and end, in bytes, after decompression.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -380,8 +374,7 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # The given order is kept. If all files were sorted by path, the name of
-        # a folder would change the batches.
+        # Not sorted by path: the name of a folder would change the batches.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )

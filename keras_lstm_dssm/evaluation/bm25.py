@@ -51,8 +51,7 @@ def english_stem(word: str) -> str:
 
 @functools.cache
 def _stemmer() -> Any:
-    # `snowballstemmer.stemmer` would return the stemmer of PyStemmer if
-    # PyStemmer is installed. The stems of PyStemmer may differ.
+    # `snowballstemmer.stemmer` may use PyStemmer, whose stems may differ.
     module = import_optional("snowballstemmer.english_stemmer", "baselines")
     return module.EnglishStemmer()
 
@@ -240,10 +239,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields, for each text, the positions of its k best titles by BM25.
-
-    Titles that share no word with the text are left out.
-    """
+    """Yields rows of the k best titles that share a word with each text."""
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None

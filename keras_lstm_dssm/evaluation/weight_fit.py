@@ -13,8 +13,7 @@ L2 = 2e-4  # factor of the squared weights in the loss of `fit_weights`
 class JudgedList(NamedTuple):
     """The candidates of a query, with their scores and their relevance."""
 
-    # Scores of the parts (the systems to mix), float `[candidates, parts]`.
-    parts: np.ndarray
+    parts: np.ndarray  # scores of the systems, float `[candidates, parts]`
     relevant: np.ndarray  # bool `[candidates]`
 
 
@@ -95,8 +94,7 @@ class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance."""
 
     error: float  # expected calibration error, from 0 to 1
-    # For each bin that has documents: the mean probability, the share of
-    # relevant documents, and the number of documents.
+    # For each bin with documents: mean probability, share of relevant, number.
     bins: list[tuple[float, float, int]]
 
 

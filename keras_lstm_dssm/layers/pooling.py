@@ -118,8 +118,7 @@ class DynamicPooling(Configured, keras.layers.Layer):
     def _rows(self, cells: tf.Tensor, lengths: Any, count: int) -> tf.Tensor:
         lengths = tf.convert_to_tensor(lengths, tf.int32)
         starts, sizes = regions(tf.maximum(lengths, 1), count, self.repeat)
-        # A region with fewer rows than the largest region repeats its last
-        # row. The maximum and the minimum of the region stay the same.
+        # Smaller regions repeat their last row: the extremes stay the same.
         offsets = tf.minimum(
             tf.range(tf.reduce_max(sizes)), sizes[:, :, tf.newaxis] - 1
         )
@@ -205,9 +204,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. These
-        # rows are sorted by index. Therefore the second `top_k` below lists
-        # equal cells from the first row to the last row.
+        # The k largest cells are in the k rows with the largest maxima. Sorted
+        # rows let the second `top_k` list equal cells in the order of rows.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -226,9 +224,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # The number of cells shows how many of the k values exist. The test
-        # `values > lowest` would be false for a NaN, and 0 would replace the
-        # NaN. But a NaN must stop the training.
+        # The test `values > lowest` would be false for a NaN, and 0 would
+        # replace the NaN. But a NaN must stop the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)
@@ -303,8 +300,7 @@ class OrderedKMax(keras.layers.Layer):
             tf.where(real, values, lowest), largest, sorted=True
         ).indices
         is_value = tf.sequence_mask(counts, largest)[:, tf.newaxis]
-        # Sorting brings the positions of the values into the order of the text.
-        # Entries that are no values are set to `time`, so that they come last.
+        # In the order of the text; entries that are no values come last.
         index = tf.sort(tf.where(is_value, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
         chosen = tf.where(is_value, chosen, tf.zeros([], values.dtype))

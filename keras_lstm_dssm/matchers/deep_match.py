@@ -62,9 +62,8 @@ def find_patches(
 ) -> Patches:
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
-    # A query and its document are one text of the topic model. Query words are
-    # numbered first, then document words. A word that occurs on both sides
-    # therefore has two numbers.
+    # A query and its document are one text of the topic model. A word of both
+    # sides has two numbers: query words come first, then document words.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -130,10 +129,8 @@ def overlapping(coarse: Patches, fine: Patches, overlap: float) -> np.ndarray:
     connected = np.ones((len(coarse.query), len(fine.query)), bool)
     for coarse_ids, fine_ids in zip(coarse, fine, strict=True):
         size = 1 + max(coarse_ids.max(), fine_ids.max())
-        in_coarse, in_fine = (
-            _members(coarse_ids, size),
-            _members(fine_ids, size),
-        )
+        in_coarse = _members(coarse_ids, size)
+        in_fine = _members(fine_ids, size)
         smaller = np.minimum(in_coarse.sum(1)[:, np.newaxis], in_fine.sum(1))
         common = in_coarse @ in_fine.T
         connected &= (common >= overlap * smaller) & (common > 0)
@@ -351,8 +348,7 @@ class DeepMatch(Matcher):
         repeated = tf.reduce_any(
             equal & (position[:, tf.newaxis] > position), axis=2
         )
-        # A repeated word counts once. Id 0, an unknown word, does not count,
-        # because in patches id 0 is padding.
+        # In texts id 0 is an unknown word, but in patches id 0 is padding.
         is_counted = texts.mask & ~repeated & (texts.words > 0)
         word = tf.boolean_mask(texts.words, is_counted)
         text = tf.cast(tf.where(is_counted)[:, 0], tf.int32)

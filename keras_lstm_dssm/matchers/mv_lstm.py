@@ -60,8 +60,7 @@ class PairedTexts(NamedTuple):
 
     def groups(self) -> Iterator["PairedTexts"]:
         """Divides the pairs into groups of consecutive pairs."""
-        # Each group is padded on its own. If all texts were padded to the
-        # longest text of the batch, most comparisons would be with padding.
+        # Padded to the batch's longest text, most cells would be padding.
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count
@@ -69,8 +68,7 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # If a pair has fewer than k cells, the remaining positions are -1. The
-        # row of the text's first word is returned for -1, but not used.
+        # The position -1, for no cell, becomes a row that is not used.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 
@@ -94,8 +92,6 @@ def order_by_length(
     query_lengths: tf.Tensor, document_lengths: tf.Tensor
 ) -> tf.Tensor:
     """Orders pairs so that each of `PairedTexts.groups` has similar lengths."""
-    # The pairs are divided into quarters by document length. Within a quarter,
-    # they are sorted by query length.
     by_document = tf.argsort(document_lengths, stable=True)
     rank = tf.math.invert_permutation(by_document)
     quarter = rank * _DOCUMENT_PARTS // tf.maximum(tf.size(rank), 1)
@@ -535,8 +531,7 @@ class RecurrentCosine(Matcher):
         layers = self.query_lstms if side == "query" else self.document_lstms
         rows = as_rows(texts)
         outputs = run_on_rows(layers, rows, training)
-        # The forward LSTM ends at the last word. The backward LSTM ends at the
-        # first word.
+        # The forward LSTM ends at the last word, the backward at the first.
         ends = [rows.starts + rows.lengths - 1, rows.starts]
         return tf.concat(
             [

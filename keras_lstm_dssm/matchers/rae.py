@@ -309,11 +309,7 @@ class RAE(Matcher):
     def represent(
         self, texts: WordSequences, side: str, training: bool = False
     ) -> Any:
-        """Represents texts for the head.
-
-        Returns roots `(texts, word_dimension)` for the head `"root"`, and
-        `Phrases` for the head `"pool"`.
-        """
+        """Returns `Phrases`; for `"root"`, roots `(texts, word_dimension)`."""
         vectors, lengths = clip(texts, self.max_words)
         nodes = tf.stop_gradient(self.autoencoder(vectors, lengths))
         time = tf.shape(vectors)[1]

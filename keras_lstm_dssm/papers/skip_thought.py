@@ -138,12 +138,10 @@ def sentence_encoder(
 class SkipThought(keras.Model):
     """Trains an encoder with two decoders: Kiros et al. 2015, section 2.1.
 
-    Each decoder is a language model of a neighbouring sentence: a GRU that
-    predicts each word. The input of the GRU is the vector of the word before,
-    concatenated with the vector of the encoded sentence. The decoders use the
-    encoder's word vectors, and share a softmax over all words. The model takes
-    word ids `(batch, words)` of `sentence`, `previous` and `next`, padded with
-    0. It returns -log P of each word of the neighbours.
+    Each decoder is a GRU that predicts each word of a neighbouring sentence
+    from the word before and the encoded sentence. The decoders use the
+    encoder's word vectors, and share a softmax over all words. Inputs are word
+    ids `(batch, words)` of `sentence`, `previous` and `next`, padded with 0.
     """
 
     def __init__(
@@ -403,8 +401,7 @@ class SkipThoughtSystem(DenseSystem):
             words, self.embedding, self.units, bidirectional=name == "bi"
         )
         model = SkipThought(encoder, self.sampled * (self.sampled < words))
-        # Adam and clipping are as in the paper. XLA cannot compile
-        # `tf.boolean_mask`.
+        # As in the paper. XLA cannot compile `tf.boolean_mask`.
         model.compile(
             keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
             jit_compile=False,
@@ -426,10 +423,7 @@ PROSE_FORMAT = 1  # increment when a change of this code changes the paragraphs
 
 
 def api_paragraphs() -> list[list[str]]:
-    """Reads the prose of the docstrings from which the data set `api` is made.
-
-    Sentences that are queries of dev or test are left out.
-    """
+    """Reads the prose of the data set `api` without queries of dev and test."""
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
@@ -465,11 +459,7 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields runs of two or more sentences.
-
-    Each run has at least one sentence that no earlier run has. No run has a
-    sentence that is held out.
-    """
+    """Yields runs of two or more sentences: none held out, not all known."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

@@ -56,10 +56,7 @@ def run_learning_curve(
     seeds: int,
     pairs: Sequence[int],  # numbers of clicks to train on
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Trains on fewer clicks; plots measures against the number of clicks.
-
-    Returns the pictures by caption, and the reasons of failures by name.
-    """
+    """Trains on fewer clicks; plots measures against the number of clicks."""
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]
     rows = {name: result.row for name, result in results.items()}
@@ -92,8 +89,7 @@ def run_learning_curve(
             failed[f"{name} with {size} clicks"] = reason
         actual_size = size_data.sizes["clicks"]
         by_size[actual_size] = read_results(folder, trained, seeds)
-    # Systems outside `trained` are not trained on clicks. The results of these
-    # systems are the same at all sizes.
+    # Systems outside `trained` have the same results at all sizes.
     fixed = {n: r for n, r in results.items() if n not in trained}
     by_size = {size: {**fixed, **learnt} for size, learnt in by_size.items()}
     by_size[clicks] = results
@@ -132,10 +128,7 @@ def make_table(
     seeds: int,
     pairs: tuple[int, ...] = (),
 ) -> tuple[Summary, dict[str, str]]:
-    """Runs the unfinished systems of a table, and writes the table's report.
-
-    Returns the content of `table.json`, and the reasons of failures by name.
-    """
+    """Runs the unfinished systems of a table, and writes the table's report."""
     for name, row in rows.items():
         if "teacher" in (name, *getattr(row.system, "parts", ())):
             settings.teacher_folder()  # raises now, not after hours of training

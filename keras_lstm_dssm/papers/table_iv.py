@@ -33,11 +33,7 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns results of an LSTM and an RNN with the same gamma, and failures.
-
-    If the gammas differ, the RNN is trained again with the LSTM's gamma. The
-    failures are a dict name -> reason.
-    """
+    """Returns results of an LSTM and an RNN with equal gammas, and failures."""
     shown = {
         name: results[name]
         for name in (_FIGURE_7_LSTM, _RNN)
@@ -59,10 +55,7 @@ def train_with_one_gamma(
 def draw_figure_7(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Writes costs by epoch, averaged over seeds: `figure_7.png` and `.csv`.
-
-    Returns caption -> path of the picture, and name -> reason of a failure.
-    """
+    """Writes costs by epoch, averaged over seeds: `figure_7.png` and `.csv`."""
     shown, failed = train_with_one_gamma(output, data, results)
     failed = {f"{name} of Figure 7": why for name, why in failed.items()}
     if not shown:
@@ -111,10 +104,7 @@ _DEV_CURVES = (
 
 
 def references(results: Mapping[str, SystemResults]) -> Sequence[str]:
-    """Returns the names of the rows that other rows are compared with.
-
-    They are BM25, the CLSM with random negatives that is best on dev, and DSSM.
-    """
+    """Returns the rows to compare with: BM25, the best CLSM on dev, DSSM."""
     clsm = {
         name: result.dev
         for name, result in results.items()

@@ -301,11 +301,7 @@ def _is_encoder(servable: Servable) -> bool:
 def _run(
     servable: Servable, bounds: Bounds, output: str, **columns: Sequence[str]
 ) -> np.ndarray:
-    """Runs a model on texts; returns the value of `output` for each row.
-
-    `columns` has the texts of each input: one text for each row. At most
-    `max_rows` rows run at once.
-    """
+    """Runs a model on texts; returns the value of `output` for each row."""
     rows = list(zip(*columns.values(), strict=True))
     # Equal rows must have equal results, but a row's position in a batch may
     # change the last digits of its result. So each distinct row runs only once.

@@ -155,7 +155,6 @@ _KEYVEC = ModelKind(
 )
 
 KINDS: dict[str, ModelKind] = {}
-"""The kinds of models, by name."""
 
 
 def register_kind(kind: ModelKind) -> None:

@@ -27,8 +27,7 @@ class HybridParts(NamedTuple):
 
     query: Mapping[str, TextEncoder]  # the query encoder of each part
     document: Mapping[str, TextEncoder]  # the document encoder of each part
-    # If a teacher is given, the part `"words"` uses the teacher's vectors of
-    # whole titles.
+    # The part `"words"` uses a given teacher's vectors of whole titles.
     teacher: TeacherVectors | None = None
 
     @classmethod
@@ -81,10 +80,7 @@ class HybridParts(NamedTuple):
     ) -> HybridSettings:
         """Chooses the settings that the user has not set.
 
-        If all weights are the defaults, `HybridSettings.without_dev` chooses
-        the weights. The weights of missing parts become 0. If `bm25_words` is
-        not set, it is chosen for `titles`. `queries` are the queries of the
-        training clicks, if known.
+        `queries` are the queries of the training clicks, if known.
         """
         names = self.names
         if not queries:
@@ -99,10 +95,7 @@ class HybridParts(NamedTuple):
     def encoders(
         self, weights: Mapping[str, float]
     ) -> tuple[HybridEncoder, HybridEncoder] | None:
-        """Returns the hybrid's query encoder and its document encoder.
-
-        Returns `None` if the weights of all parts with encoders are 0.
-        """
+        """Returns query and document encoder; `None` if no part has weight."""
         if not any(weights.get(name) for name in self.query):
             return None
         return (
