@@ -60,7 +60,6 @@ def allocators() -> dict[str, dict[str, str]]:
     """Returns name of an allocator -> variables that select it."""
     environments: dict[str, dict[str, str]] = {
         "malloc": {},
-        # This malloc keeps the memory of large arrays for later arrays.
         "malloc that keeps memory": {
             "MALLOC_MMAP_THRESHOLD_": str(4 * _GIGABYTE),
             "MALLOC_TRIM_THRESHOLD_": str(16 * _GIGABYTE),
@@ -132,9 +131,7 @@ def full_batches(
     epochs = -(-(WARM_STEPS + steps) // (examples // batch_size))
     batches = batches_of(batch_size, epochs=epochs, seed=0)
 
-    # The last batch of an epoch may be smaller.
-    def is_full(*batch: Any) -> tf.Tensor:
-        first = batch[0]
+    def is_full(first: Any, *_: Any) -> tf.Tensor:
         ragged = isinstance(first, tf.RaggedTensor)
         return (first.nrows() if ragged else tf.size(first)) == batch_size
 
@@ -195,12 +192,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender whose tasks come from `function`.
-
-    The process of the contender calls `function` with the arguments. `function`
-    returns a dict: name of a task -> task. `ours` writes the names of the
-    module and of the function, and the arguments, to a file in `folder`.
-    """
+    """Returns a contender with the tasks that `function(*arguments)` gives."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")

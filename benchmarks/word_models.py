@@ -125,10 +125,9 @@ def _scoring(
     times = {name: numbers[:3] for name, numbers in taken.items()}
     times["ours_new"] = taken["ours"][3:6]
     times["ours_exported"] = taken["ours"][6:9]
-    first = taken["ours"][-1]
     return {
         "candidates": candidates,
-        "first_call_ms": first,
+        "first_call_ms": taken["ours"][-1],
         **{
             name: {"p50_ms": p50, "p99_ms": p99, "cpu_ms": cpu}
             for name, (p50, p99, cpu) in times.items()
@@ -148,9 +147,7 @@ def scorer_works(
     """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # `score` empties the caches, and then scores each list in `new`. The lists
-    # have the documents after the candidates. If fewer than `CANDIDATES`
-    # documents follow, the only list has the candidates themselves.
+    # `score` scores each of these lists after it has emptied the caches.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -184,8 +181,7 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # All in milliseconds: p50, p99 and processor time for cached texts, for
-        # new texts and for the exported model; then the time of the first call.
+        # In ms: p50, p99 and processor time for each; then the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -334,8 +330,7 @@ def document_batches(
     documents: Sequence[Document], batch_size: int, steps: int
 ) -> tf.data.Dataset:
     """Streams documents as training does, in batches of equal size."""
-    # The targets have no effect on the time of a step, so they come from the
-    # fastest teacher, "lead".
+    # The fastest teacher: targets have no effect on the time of a step.
     targets = DocumentTargets.from_teacher(
         documents, salience_teacher("lead", documents), KeyWords(documents)
     )
@@ -390,8 +385,7 @@ def document_batch(batch: DocumentBatch) -> Batch:
         tf.gather(sentences.trigrams, sentences.words), sentences.text_index
     )
     counts = tf.gather(sentences.lengths, sentences.text_index)
-    # Id 0 is the unknown word in our models, but padding in the peers, so the
-    # peers' ids of words are larger by 1.
+    # Id 0 is the unknown word in our models, but padding in the peers.
     mask = tf.sequence_mask(counts, tf.shape(ids)[1])
     arrays = {"words": tf.where(mask, ids + 1, 0), "word_counts": counts}
     return {
@@ -423,8 +417,7 @@ def measure_growth(
 ) -> dict[str, Any]:
     """Returns length of documents -> microseconds for a sentence.
 
-    The entry `ratio` has the times with the longest documents, divided by the
-    times with the shortest documents.
+    The entry `ratio` has the times of the longest / the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]

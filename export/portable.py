@@ -25,10 +25,7 @@ from keras_lstm_dssm.export.graphs.encoder import (
     EncoderModule,
     HybridEncoderModule,
 )
-from keras_lstm_dssm.export.graphs.retriever import (
-    StoredVectors,
-    encoded_rows,
-)
+from keras_lstm_dssm.export.graphs.retriever import StoredVectors, encoded_rows
 from keras_lstm_dssm.files import check_writable, replacing
 from keras_lstm_dssm.model_cards import iso_time, run_record, teacher_facts
 from keras_lstm_dssm.models.two_tower import TwoTower
@@ -166,7 +163,6 @@ def portable_part(
 ) -> Callable[[Path], None] | None:
     """Returns a function that writes the file `PORTABLE_PART` for `LocalModel`.
 
-    The function's argument is the folder of one version of an exported model.
     Returns `None` if `LocalModel` cannot compute the encoder's vectors.
     """
     towers = [encoder]
@@ -235,10 +231,7 @@ class _Contents(NamedTuple):
         write_portable(path, header, arrays)
 
     def _store(self, arrays: Arrays, name: str, encoder: Any) -> dict[str, Any]:
-        """Adds an encoder's weights to `arrays`; returns class and config.
-
-        For a `HybridEncoder`, returns the class and config of each part.
-        """
+        """Adds weights to `arrays`; returns class and config, or by part."""
         if not isinstance(encoder, HybridEncoder):
             return _store_encoder(
                 arrays, name, encoder, [encoder], self.weights
@@ -283,10 +276,7 @@ def _store_encoder(
     layers: list[Any],
     table_type: str,
 ) -> dict[str, Any]:
-    """Adds layers' weights to `arrays`; returns the tower's class and config.
-
-    The name of each array begins with `path`.
-    """
+    """Adds layers' weights to `arrays`; returns a tower's class and config."""
     _check_encoder(tower)
     for weight, values in _stored_weights(tower, layers, table_type):
         arrays[f"{path}/{weight}"] = values
@@ -305,8 +295,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # The path of a weight that is in no inner layer contains the encoder's
-        # name. The file therefore names this weight without the path.
+        # Outside of inner layers, the path of a weight has the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):

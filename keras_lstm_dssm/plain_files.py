@@ -59,8 +59,7 @@ def check_plain_file(
     path: _Path, folder: _Path | None = None, max_bytes: int | None = None
 ) -> None:
     """Checks that a file, if any, is plain, in `folder` and not too large."""
-    # An untrusted folder may contain a link to a file that must not be read or
-    # overwritten. A program that reads a pipe may never end.
+    # A link may lead to a file that must not be read; a pipe may never end.
     folder = os.path.dirname(path) or "." if folder is None else folder
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(folder)):

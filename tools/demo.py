@@ -33,7 +33,6 @@ FLAGS = program.flags
 program.string("output", "build/demo", "Folder; an earlier demo is replaced.")
 program.integer("epochs", None, "Epochs (default: as in the preset `best`).", 1)
 
-
 QUESTIONS = (
     "how do I split a string on whitespace",
     "write rows to a csv file",

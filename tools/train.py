@@ -109,7 +109,6 @@ program.float(
 check_finite(program, "start_minutes")
 
 OPTION_FLAGS = flag_names([TrainingConfig])
-"""Flags for fields of `TrainingConfig`."""
 
 RECIPE_NAMES = [
     *flag_names(kind.recipe for kind in KINDS.values()),

@@ -45,10 +45,7 @@ def admitted(
 ) -> list[tf.Tensor]:
     """Returns the tensors; fails with the message if `is_allowed` is false."""
     line = tf.strings.join(
-        [
-            part if isinstance(part, str) else tf.strings.as_string(part)
-            for part in message
-        ]
+        [p if isinstance(p, str) else tf.strings.as_string(p) for p in message]
     )
     check = tf.debugging.Assert(is_allowed, [line], summarize=1)
     with tf.control_dependencies([check]):
@@ -71,7 +68,6 @@ def refuse_many_hits(
     """Returns `text` and `width`; rejects a request for too many results."""
     rows = tf.shape(text, tf.int64)[0]
     hits = rows * tf.cast(width, tf.int64)
-    # A request of a single row may always have `widest` results.
     allowed = max(MAX_HITS, widest)
     return admitted(
         [text, width], hits <= allowed,

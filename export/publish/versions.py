@@ -106,8 +106,7 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     base.mkdir(parents=True, exist_ok=True)
     # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
-        # Only the user of this process may read the hidden folder, but the
-        # server's user must read the version. So the version is a subfolder.
+        # The server's user must read the version, but may not read `hidden`.
         version = hidden / "version"
         try:
             write(version)

@@ -36,8 +36,7 @@ class Report(NamedTuple):
     values: dict[str, Any]  # the results, for JSON
     bad_lines: dict[str, int] = {}  # numbers of skipped lines by reason
     csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # rows by file name
-    # For TensorBoard: a noun for the texts (such as "titles"), the texts, and a
-    # function that returns their vectors.
+    # For TensorBoard: a noun such as "titles", texts, and texts' vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -50,8 +49,7 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    By default, the values are from the run. If `settings.data` is set,
-    `max_bad_lines` is 0 by default, and `min_relevant` is 1.
+    The defaults are from the run or, if `settings.data` is set, 0 and 1.
     """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines
@@ -106,8 +104,7 @@ def training_sections(
             if all(column in row for row in history)
         }
         curve_chart(picture, curves, "epoch", unit, **scales)
-        block = Picture(caption, picture)
-        sections.append(Section(title, [block], text))
+        sections.append(Section(title, [Picture(caption, picture)], text))
     if tables := card_tables(run.path):
         sections.append(card_section(tables))
     return sections

@@ -30,8 +30,7 @@ from keras_lstm_dssm.data.split import splits_of
 from keras_lstm_dssm.files import cache_folder, lock_folder
 from keras_lstm_dssm.text.word_hashing import normalize
 
-# Names of internal packages, such as `src` in `keras.src`. Public packages
-# import what internal packages define.
+# Internal packages, such as `keras.src`: public packages import from them.
 INTERNAL = {"src", "python", "core", "compiler", "tools", "codegen", "dtensor"}
 # Module -> the name that users know.
 _RENAMED = {
@@ -101,10 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields each public name that a module binds, with its origin.
-
-    An origin is (module, item); the item is `None` for a module itself.
-    """
+    """Yields a module's public names, and origins: (module, item or `None`)."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -137,8 +133,7 @@ def _resolve(
     if item in module.imports:
         return _resolve(modules, *module.imports[item], depth + 1)
     for star in module.stars:
-        origin = _resolve(modules, star, item, depth + 1)
-        if origin:
+        if origin := _resolve(modules, star, item, depth + 1):
             return origin
     return None
 
@@ -208,14 +203,9 @@ def write_api_search(
     clicks: list[Pair] = []
     # Queries that differ only in punctuation get the same split.
     first_spelling: dict[str, str] = {}
-    representatives = [
-        first_spelling.setdefault(words, query)
-        for query, words in zip(
-            titles_by_query,
-            normalize(titles_by_query, "alphanumeric"),
-            strict=True,
-        )
-    ]
+    words = normalize(titles_by_query, "alphanumeric")
+    pairs = zip(words, titles_by_query, strict=True)
+    representatives = [first_spelling.setdefault(*pair) for pair in pairs]
     splits = splits_of(representatives, DEV_PERCENT, TEST_PERCENT, "space")
     for number, (query, titles) in enumerate(titles_by_query.items(), 1):
         split = splits[number - 1]

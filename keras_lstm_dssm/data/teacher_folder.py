@@ -25,8 +25,7 @@ from keras_lstm_dssm.text.word_hashing import clean_texts
 from lstm_dssm_client.signatures import as_bytes
 
 _COUNTS = "texts", "queries", "titles", "spans", "words"
-"""Entries of teacher.json that count texts. `spans` and `words` count the spans
-and the words that `teach` has added as further texts."""
+"""Entries of teacher.json that count texts; see `teach` for spans and words."""
 
 _MOST_TEXTS = 2**31
 

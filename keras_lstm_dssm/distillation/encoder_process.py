@@ -68,14 +68,12 @@ def main() -> None:
     """Replies to requests until standard input is closed."""
     # Ctrl-C interrupts the parent, which then ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The pipes to the parent are only for frames. What an encoder prints goes
-    # to standard error. An encoder that reads standard input finds it empty.
+    # The pipes are only for frames; an encoder prints to standard error.
     requests, replies = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # The parent waits until `replies` is closed. Therefore processes that an
-    # encoder forks must not keep `replies` open.
+    # The parent waits until `replies` is closed, also in forked processes.
     os.register_at_fork(
         after_in_child=lambda: os.dup2(2, replies, inheritable=False)
     )
@@ -178,16 +176,14 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    # Both sentence-transformers and model2vec write a `modules.json`. Therefore
-    # `config.json` decides.
+    # Both libraries write a `modules.json`, so `config.json` decides.
     config = folder / "config.json"
     if config.is_file():
         try:
             settings = dict(json.loads(config.read_bytes()))
         except (TypeError, ValueError) as error:
             raise _EncoderError(f"{config}: found no JSON object") from error
-        # A model2vec model that was made from vectors has no `model_type`, but
-        # it has an `embedding_dtype`.
+        # A model2vec model that was made from vectors has no `model_type`.
         is_type = settings.get("model_type") == "model2vec"
         if is_type or "embedding_dtype" in settings:
             return True
@@ -210,8 +206,7 @@ def _model2vec(folder: str) -> Callable[[list[str]], Any]:
         raise _EncoderError(
             f"model2vec cannot read the folder: {error}"
         ) from error
-    encode: Callable[[list[str]], Any] = model.encode
-    return encode
+    return model.encode
 
 
 def _wordllama() -> Callable[[list[str]], Any]:

@@ -144,8 +144,7 @@ class JointEvaluation(BestEpoch):
     def metrics(self) -> dict[str, float]:
         """Returns the metrics that worker 0 measures."""
         local = self.evaluation.metrics() if self.evaluation else None
-        metrics: dict[str, float] = self.collectives.gather_objects(local)[0]
-        return metrics
+        return self.collectives.gather_objects(local)[0]
 
 
 T = TypeVar("T")
@@ -223,14 +222,12 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # `resumed` makes this worker read the files that worker 0 has
-                # written. `prepare` needs a model only for the rule that splits
-                # texts into words.
+                # `resumed`: this worker reads the files of worker 0. `prepare`
+                # needs only the rule by which a model splits texts into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # With `title_pairs`, the last path is the file of synthetic pairs.
-            # Each worker takes some lines of this file.
+            # Each worker takes some lines of the last path, synthetic pairs.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],

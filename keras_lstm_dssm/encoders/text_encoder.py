@@ -254,8 +254,7 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # In an export, `TrigramEmbedding.read_rows` may read variables
-            # that `self._graph` does not read. The call is thus traced anew.
+            # In an export, `read_rows` may read other variables than `_graph`.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(

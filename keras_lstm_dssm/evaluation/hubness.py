@@ -15,7 +15,6 @@ import numpy as np
 from keras_lstm_dssm.evaluation.runs import Run
 
 NEAREST = 10  # hubness is the mean cosine with this number of nearest queries
-
 QUERIES = 2000  # largest number of training queries to compare titles with
 _ROWS = 4096
 

@@ -193,7 +193,6 @@ class Index:
             self.rough_cosines(vectors), len(vectors), progress
         )
         # A matrix product may round the cosines of equal vectors differently.
-        # Therefore the cosines of the nearest documents are computed again.
         for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
@@ -317,8 +316,7 @@ class IVFIndex:
         if not len(titles):
             raise InputError("found no title: expected one or more")
         centres = _centres(titles, np.random.default_rng(seed))
-        # If several centres are equal, only the first has titles. Centres
-        # without titles are dropped.
+        # Drops centres without titles, such as repetitions of a centre.
         filled, self._cluster_of = np.unique(
             _nearest_centres(titles, centres, 1)[:, 0], return_inverse=True
         )
@@ -367,9 +365,8 @@ class IVFIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the indices and the cosines of titles, `[queries, n]` each.
 
-        For each query, the k best titles of each searched cluster are returned.
-        If a cluster has fewer than k titles, the missing titles have the index
-        -1 and the cosine -inf. n is k times the number of searched clusters.
+        n is k times the number of searched clusters, for the k best titles of
+        each. Missing titles have the index -1 and the cosine -inf.
         """
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]

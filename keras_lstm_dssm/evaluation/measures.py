@@ -111,8 +111,7 @@ QueryMeasures = dict[str, dict[str, float]]
 
 LARGEST_GRADE = 5
 """The largest grade that is allowed. Larger grades are probably numbers of
-clicks, which must not be used as grades: with the gain 2^grade - 1, the most
-clicked document alone would determine NDCG."""
+clicks, see `click_grades`."""
 
 
 def evaluate_queries(
@@ -177,11 +176,7 @@ def evaluate_queries(
         (graded_measures, qrels),
         (binary_measures, binary_qrels),
     ):
-        measures = {
-            measure: name
-            for measure, name in all_measures.items()
-            if name in names
-        }
+        measures = {m: n for m, n in all_measures.items() if n in names}
         if not measures:  # ir_measures does not support an empty list
             continue
         for metric in ir_measures.iter_calc(list(measures), judgements, ranked):

@@ -333,14 +333,9 @@ def document_tasks(
     split: str = "test",
     min_relevant: int = 1,
     seeds: int = K_MEANS_SEEDS,
-    # Splits of the documents to cluster; by default `split`.
-    clustered: Sequence[str] = (),
+    clustered: Sequence[str] = (),  # splits to cluster; by default `split`
 ) -> dict[str, AnyTask]:
-    """Makes the tasks that the data allows: name -> task.
-
-    The task `"retrieve"` needs queries of the split. The task `"cluster"` needs
-    documents of two or more classes.
-    """
+    """Makes the tasks that the data allows: name -> task."""
     texts, classes = _split_texts(folder, [split])
     tasks: dict[str, AnyTask] = {}
     if split in folder.splits:

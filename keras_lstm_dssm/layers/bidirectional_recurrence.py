@@ -147,7 +147,6 @@ def loop_forward(
     outputs = [array_of_steps(dtype, time, wide[1:]) for _ in range(directions)]
     arrays = {name: array_of_steps(dtype, time, wide) for name in gates}
     if gates:
-        # Element t is the state before time t, which the gradient needs.
         arrays["c"] = array_of_steps(dtype, time + 1, wide).write(0, zeros)
     *_, outputs, arrays = tf.while_loop(
         lambda t, *_: t < time,
@@ -228,7 +227,6 @@ def run_on_rows(
     Returns y, `(values, layers * units)`. The LSTMs must have no peepholes.
     """
     cells = [layer.cell for layer in layers]
-    # Each table row is projected once, even if several values have this row.
     inputs = [layer.project(sequences.table) for layer in layers]
     packing = FlatPacking.from_lengths(sequences.lengths)
     index = sequences.index
@@ -236,8 +234,7 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
-    # `table`, below, has the projected inputs: `size` rows for the forward
-    # LSTM, then `size` rows for the backward LSTM, if any.
+    # `table`, below, has `size` projected inputs of each direction in turn.
     rows = tf.gather(index, steps) + direction * size
 
     def run(

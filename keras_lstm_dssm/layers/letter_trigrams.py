@@ -125,8 +125,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
         """`oov_buckets`, `max_words` and `split`, which determine the ids."""
         return self.oov_buckets, self.max_words, self.split
 
-    # `keras.Sequential` creates an input that has the compute dtype of the
-    # first layer. `LetterTrigrams` needs an input of strings.
+    # `keras.Sequential` makes an input of the first layer's compute dtype.
     @property
     def compute_dtype(self) -> str:
         """The dtype of the inputs, as in `keras.layers.StringLookup`."""
@@ -185,8 +184,7 @@ class LetterTrigrams(Configured, keras.layers.Layer):
 class SyncedWeights(keras.layers.Layer):
     """Base of layers and models with tables that are updated lazily.
 
-    A lazy optimizer updates a row only when a training step reads the row. The
-    methods below bring all rows up to date before they read or set weights.
+    A lazy optimizer updates a row only when a training step reads the row.
     """
 
     before_read: Callable[[], None] | None = None
@@ -385,8 +383,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `.value` is a `tf.Variable`. `tf.gather` of a `tf.Variable` copies
-        # only the gathered rows.
+        # `tf.gather` of a `tf.Variable`, `.value`, copies only these rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:

@@ -19,8 +19,7 @@ def last_rows(values: tf.Tensor, like: tf.Tensor) -> tf.Tensor:
 class RecurrentCell(keras.layers.Layer):
     """Base of the cells: computes `z(t) = W l(t) + b + W_rec y(t-1)`.
 
-    l(t) is the input at time step t. A subclass computes the activations from
-    z(t) in `activate`, and the gradients for z(t) in `backpropagate`.
+    l(t) is the input at t. Subclasses have `activate` and `backpropagate`.
     """
 
     def __init__(
@@ -114,10 +113,9 @@ class RecurrentCell(keras.layers.Layer):
     ) -> tuple[tf.Tensor, Tensors]:
         """Computes gradients for z(t), and for the states at t-1 except y.
 
-        `now` has the activations at t. `before` has the `gradient_states` at
-        t-1. `errors` has the gradients for the states at t. The caller computes
-        the gradient for y(t-1) from the gradient for z(t), because z(t)
-        contains W_rec y(t-1).
+        `now` has the activations at t, `before` the `gradient_states` at t-1,
+        and `errors` the gradients for the states at t. The caller computes the
+        gradient for y(t-1), because z(t) contains W_rec y(t-1).
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 
@@ -126,9 +124,8 @@ class RecurrentCell(keras.layers.Layer):
     ) -> Tensors:
         """Computes gradients of `recurrent_weights` from dz of all steps.
 
-        `dz` has the gradients for z(t) at all steps. `now` has the
-        `gradient_states` at all steps t. `before` has the `gradient_states` at
-        t-1, for all steps t but the first.
+        `now` has the `gradient_states` at all steps t. `before` has the
+        `gradient_states` at t-1, for all steps t but the first.
         """
         later = last_rows(dz, before["y"])
         return {"recurrent": tf.matmul(before["y"], later, transpose_a=True)}

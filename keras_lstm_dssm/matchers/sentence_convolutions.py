@@ -226,9 +226,8 @@ class ARCII(Matcher):
         1-D convolution of the query by W_x, and C is a 1-D convolution of the
         document by W_y. Returns A or C after max pooling.
         """
-        # The maximum of A_i + C_j over a rectangle is max A_i + max C_j, and
-        # relu is monotone. Pooling A and C before the sum therefore gives the
-        # same values, with a quarter of the sums.
+        # As max(A_i + C_j) = max A_i + max C_j, and relu is monotone, pooling
+        # before the sum gives the same values, with a quarter of the sums.
         values, lengths = fixed_time(
             texts.vectors, texts.lengths, self.max_words
         )

@@ -98,10 +98,8 @@ def check_three_lists(x: Any, parts: str, lists: str) -> None:
 def check_rows(**parts: Any) -> Any:
     """Checks that all parts of a batch have the same number of rows.
 
-    Raises `InputError` if the numbers in the static shapes differ. A static
-    shape may lack the number, so the returned operation compares the actual
-    numbers when the graph runs. The operation raises
-    `tf.errors.InvalidArgumentError` if the numbers differ.
+    Raises `InputError` if static shapes differ. The returned operation raises
+    `tf.errors.InvalidArgumentError` if the actual numbers differ.
     """
     message = "expected equal numbers of rows in the parts of a batch: found"
     counts = {name: part.shape[0] for name, part in parts.items()}
@@ -202,13 +200,10 @@ class TextModel(BuiltModel):
     kind: str  # the name of the `ModelKind`
     takes_metrics = False  # whether `compile` accepts further metrics
     given_metrics = False  # whether `compile` got further metrics
-    # Parts of error messages. `rankings_hint` is how to measure rankings, and
-    # `weights_hint` is what to give instead of labels or weights.
     own_metrics = "two metrics, loss and accuracy"
-    rankings_hint: str
-    weights_hint: str
-    # Function that makes string batches. Its arguments are the examples, the
-    # batch size and the shuffle seed.
+    rankings_hint: str  # in errors: how to measure rankings
+    weights_hint: str  # in errors: what to give in place of labels or weights
+    # Makes string batches of the examples, a batch size and a shuffle seed.
     batches_of: Callable[..., tf.data.Dataset]
     train_function: Any
     exchange = OneProcess()  # communication with other processes
@@ -518,9 +513,8 @@ class TextModel(BuiltModel):
     def _only_batch(
         self, x: Any, y: Any, sample_weight: Any = None
     ) -> tuple[Any, ...]:
-        size = 2**31 - 1
         batches = self._batches(
-            x, y, batch_size=size, sample_weight=sample_weight
+            x, y, batch_size=2**31 - 1, sample_weight=sample_weight
         )
         check_not_empty(batches)
         return next(iter(batches))

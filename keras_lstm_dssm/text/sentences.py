@@ -22,10 +22,9 @@ _CLOSING = "\"'\u201d\u2019\u00bb)\\]`*"
 # Characters that cannot begin a sentence.
 _INSIDE = "a-z0-9\u00df-\u00f6\u00f8-\u00ff\u03ac-\u03ce\u0430-\u045f,;:.!?)"
 
-# Each step replaces a pattern. The patterns have no look-around, because RE2
-# has none, and no classes such as \s, which differ between RE2 and `re`. The
-# first step leaves single spaces. On long runs of spaces, `re` would need more
-# than linear time for the later steps.
+# The patterns have no look-around, because RE2 has none, and no classes such as
+# \s, which differ between RE2 and `re`. The first step leaves single spaces: on
+# long runs of spaces, `re` would need more than linear time.
 _STEPS = (
     (f"[{_END}{_STOP}{_SPACE}]+", " "),
     # An empty line, or a paragraph separator.

@@ -67,10 +67,7 @@ class InitialModel(NamedTuple):
 
     @property
     def vocabulary(self) -> Sequence[str]:
-        """Value of the argument `vocabulary` of `build_scorer`, `build_keyvec`.
-
-        A model that is built with this value has this model's vocabulary.
-        """
+        """Value of `vocabulary` for `build_scorer` and `build_keyvec`."""
         if hasattr(self.model, "key_vocabulary"):
             return self.model.key_vocabulary
         return getattr(self.model.words, "vocabulary", ())
@@ -119,10 +116,7 @@ def _check_model(model: Any, name: str) -> None:
 
 
 def _network_settings(model: Any) -> dict[str, Any]:
-    """Returns the settings on which a model's weights depend.
-
-    Settings of layers have names such as `words.dimension`.
-    """
+    """Returns settings on which weights depend, such as `words.dimension`."""
     flat: dict[str, Any] = {}
 
     def add(name: str, value: Any) -> None:

@@ -172,8 +172,7 @@ class Training(ABC):
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
         """Returns batches for the validation loss after each epoch."""
-        # The pairs are in random order, so that the negatives in a batch are as
-        # varied as in training.
+        # In random order, the negatives are as varied as in training.
         return training_batches(pairs, self.recipe.batch_size, epochs=1, seed=0)
 
     def batches_of_fit(
@@ -390,8 +389,7 @@ def _fit_epochs(
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # An uninterrupted run brings all rows of lazily updated tables up to
-        # date after each epoch. The checkpoint may precede this update.
+        # The checkpoint may precede the update of lazy tables after the epoch.
         model.sync_weights()
     if done >= end:
         return
@@ -527,13 +525,12 @@ def train(
             " nothing"
         )
     with ExitStack() as stack:
+        saved = output is not None
         if output is None:
-            run = RunFolder(stack.enter_context(tempfile.TemporaryDirectory()))
-        else:
-            run = RunFolder(output)
+            output = stack.enter_context(tempfile.TemporaryDirectory())
+        run = RunFolder(output)
         run.check_new()
         stack.enter_context(run.locked())
-        saved = output is not None
         if config.recipe.fitted:
             return fit_word_sum(config, run, verbose, saved)
         return run_training(
@@ -616,11 +613,10 @@ def run_training(
     best = processes.best_epoch(training)
 
     def begin() -> Any:
-        model = (
-            training.new_model(initial)
-            if stored is None
-            else run.load_checkpoint()
-        )
+        if stored is None:
+            model = training.new_model(initial)
+        else:
+            model = run.load_checkpoint()
         training.prepare(model)
         return model
 

@@ -12,8 +12,7 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes view `row` and table `click`; `split` is SQL for a row's split."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
-    # A double click follows a click of the same client with the same query and
-    # id, at most `seconds` later. Letter case of queries is ignored.
+    # A double click repeats client, query and id, at most `seconds` later.
     con.execute(f"""
         CREATE TABLE doubled AS
         WITH clicked AS MATERIALIZED (
@@ -41,7 +40,6 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
             ELSE 'clicks' END AS kind
         FROM entry e LEFT JOIN written w ON e.q = w.q
         LEFT JOIN product p ON e.id = p.id""")
-    # Rows with equal columns from `spelling` to `kind` become one row.
     con.execute("""
         CREATE TABLE click AS
         SELECT spelling, query, product, weight, part, file, split, kind,
@@ -52,25 +50,20 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns the query, id and title of the first `count` clicks.
-
-    Only clicks of the logs after log number `after` are returned.
-    """
-    rows: list[tuple[str, ...]] = con.execute(f"""
+    """Returns query, id and title of the first clicks after log `after`."""
+    return con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
         JOIN product p ON product = p.number
         WHERE kind = 'clicks' AND weight > 0 AND part > {after}
         ORDER BY click.n LIMIT {count}""").fetchall()
-    return rows
 
 
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts the rows of each kind, and the training clicks.
 
-    Returns kind -> (number of rows, an example), and the number of training
-    clicks. The rows are counted in the logs after log number `after`, the
-    training clicks in all logs.
+    Returns kind -> (number of rows, an example) for the logs after log number
+    `after`, and the number of training clicks of all logs.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),
@@ -148,8 +141,7 @@ def make_grades(con: Any) -> None:
 def divide_test(con: Any) -> None:
     """Copies the grades of each test query to the split `SEEN` or `UNSEEN`.
 
-    A test query is in `SEEN` if the query of a training click has the same
-    words.
+    A test query is `SEEN` if a training click's query has the same words.
     """
     con.execute(f"""
         INSERT INTO grade BY NAME

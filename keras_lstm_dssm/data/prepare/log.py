@@ -46,10 +46,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Converts the setting `test_after` to seconds since 1970.
-
-    The default time zone is UTC.
-    """
+    """Converts `test_after`, by default in UTC, to seconds since 1970."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(
@@ -163,8 +160,7 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Rows are sorted, because threads read them in any order. To keep the
-        # order of the file, DuckDB would have to number rows in one thread.
+        # Sorted, as threads read in any order, and only one could number rows.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
@@ -194,10 +190,7 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts rows by action.
-
-    Raises `InputError` if the rows have actions, but none of `actions`.
-    """
+    """Counts rows by action; `InputError` if there are only other actions."""
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"

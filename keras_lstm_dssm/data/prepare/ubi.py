@@ -8,17 +8,8 @@ Source of the schema: https://github.com/o19s/ubi, version 1.3.
 from collections.abc import Sequence
 from typing import Any
 
-from keras_lstm_dssm.data.prepare.log import (
-    Log,
-    case_of_actions,
-    check_actions,
-)
-from keras_lstm_dssm.data.prepare.tables import (
-    BadRows,
-    File,
-    json_rows,
-    quoted,
-)
+from keras_lstm_dssm.data.prepare.log import Log, case_of_actions, check_actions
+from keras_lstm_dssm.data.prepare.tables import BadRows, File, json_rows, quoted
 from keras_lstm_dssm.errors import InputError
 from keras_lstm_dssm.settings.prepare import PrepareSettings
 
@@ -141,8 +132,7 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # If a query's row does not list the shown products, the products of the
-    # query's impression events are the shown products.
+    # Without a list, the products of impression events are the shown products.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
