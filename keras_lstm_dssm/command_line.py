@@ -306,11 +306,7 @@ _CONTROLS = re.compile("[\0-\x08\n-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def open_retriever(models: str, name: str) -> Any:
-    """Opens the model `name`; `models` is a portable file or a folder.
-
-    Returns a `LocalModel` for a portable file, and for a model whose served
-    version has a portable file. Otherwise returns a `SavedRetriever`.
-    """
+    """Opens the model `name`; `models` is a portable file or a folder."""
     from lstm_dssm_client.local_model import LocalModel
     from lstm_dssm_client.portable_file import PORTABLE_PART
 

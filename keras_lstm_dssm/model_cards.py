@@ -68,10 +68,7 @@ def _title(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def hub_result(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an evaluation's entry in `model-index` of a Hugging Face card.
-
-    `name` has the split and the mode, such as "test/retrieve".
-    """
+    """Returns an evaluation's entry in `model-index` of a Hugging Face card."""
     split, _, mode = name.partition("/")
     values, *_ = entry["systems"].values()
     data = entry["data"]["spec"]
@@ -321,10 +318,7 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns an export's date, number of documents and name of the run.
-
-    Returns `{}` if `card.json` does not list the export.
-    """
+    """Returns an export's date, documents and run; `{}` if it is not listed."""
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
             if entry["models"].get(model) == version:

@@ -120,10 +120,7 @@ def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def cosine_pairs(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
-    """Computes the cosine of query i and document i, `(n,)`.
-
-    The cosine is R of eq. (3) of Palangi et al. 2016.
-    """
+    """Computes cosines of pairs, `(n,)`: R of eq. (3), Palangi et al. 2016."""
     return tf.reduce_sum(unit(query) * unit(document), axis=-1)
 
 

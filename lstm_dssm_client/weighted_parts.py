@@ -32,9 +32,7 @@ class WeightedParts:
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
-        # The parts whose vectors are concatenated.
         self.vectors = [part for part in parts if part.weight]
-        # W, the sum of the weights.
         self.vector_weight = math.fsum(part.weight for part in self.vectors)
         self.scales = [
             np.float32(np.sqrt(part.weight / self.vector_weight))

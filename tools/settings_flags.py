@@ -27,10 +27,8 @@ def define_settings(
 ) -> None:
     """Defines a flag, or a NAME of `--set`, for each field of the classes.
 
-    The help of a field is in the docstring of the class. If only some
-    classes have the field, the help starts with the keys of these classes.
-    If `named` is given, fields that are not in `named` are set by `--set`. If
-    `only` is given, fields that are not in `only` are left out.
+    If only some classes have a field, the help starts with the keys of these
+    classes. If `named` is given, fields not in `named` are set by `--set`.
     """
     owners: dict[str, list[str]] = {}
     definitions: dict[str, tuple[dataclasses.Field[Any], str]] = {}

@@ -99,10 +99,9 @@ def answer_as_towers(
 ) -> None:
     """Runs the tasks `train` and `encode` of two towers, see `answer`.
 
-    `prepare` converts hashed texts to the input of a tower. `train` takes the
-    inputs of both towers for each batch, and returns the wall and processor
-    seconds of a step. `encode` takes the inputs of the document tower. This
-    function measures the time of `encode`.
+    `prepare` makes a tower's input. `train` takes the inputs of both towers for
+    each batch, and returns the wall and processor seconds of a step. `encode`
+    takes the inputs of the document tower.
     """
     pairs, titles = (
         [

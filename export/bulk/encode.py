@@ -116,11 +116,7 @@ def encode_part(
     part: int,
     reader: DocumentReader,
 ) -> PartResult:
-    """Encodes the next part of `reader`.
-
-    If an earlier run has completed the part, only checks that the part has the
-    settings of `job` and the ids, titles and tags of `reader`.
-    """
+    """Encodes the next part of `reader`; a complete part is only checked."""
     name = part_name(file_number, part)
     with locked_part(job.folder, name):
         if complete := read_info(job.folder, name):
@@ -197,7 +193,6 @@ def _check(
 
 
 _STORE_BYTES = 200 << 20  # size of Ray's object store; vectors are not in it
-# Environment variables that limit TensorFlow to one thread in each actor.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -271,10 +266,7 @@ class PartEncoder:
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Encodes n parts.
-
-        Returns an array `[n]` for each field of `PartResult`, and for `error`.
-        """
+        """Encodes n parts; returns `PartResult`'s fields and `error`, `[n]`."""
         rows = [
             self._row(int(file_number), int(part))
             for file_number, part in zip(

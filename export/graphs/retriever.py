@@ -340,11 +340,7 @@ def best_rows(
     width: tf.Tensor,
     mask: TagMask | None = None,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the `width` best documents of each query.
-
-    Returns their scores and their indices, both `[batch, width]`. The scores
-    are descending. Documents that the mask excludes are last.
-    """
+    """Returns the best documents' scores and indices, both `[batch, width]`."""
 
     def add_block(
         block: tf.Tensor, scores: tf.Tensor, numbers: tf.Tensor

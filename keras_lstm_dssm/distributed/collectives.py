@@ -51,11 +51,9 @@ class Collectives:
         self.cluster = cluster
         self._connection = connection  # keeps the workers connected
         with tf.init_scope():
-            # Number of collective operations so far. The n-th operation has the
-            # key n on all workers.
+            # The n-th collective operation has the key n on all workers.
             self.count = tf.Variable(0, trainable=False, dtype=tf.int32)
-        # Python code outside of graphs calls these two functions in place of
-        # `gather` and `sum`. Each function is traced once.
+        # Code outside of graphs calls these in place of `gather` and `sum`.
         self._gather_numbers, self._sum_numbers = (
             tf.function(
                 method,
@@ -92,11 +90,7 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds the tensors of all workers, and gives each worker some rows.
-
-        Worker 0 gets the first `counts[0]` rows of the sum, worker 1 the next
-        `counts[1]` rows, and so on.
-        """
+        """Adds all tensors; worker r gets `counts[r]` rows, in rank order."""
         max_rows = tf.reduce_max(tf.stack(counts))
         blocks = tf.stack(
             [_padded(block, max_rows) for block in tf.split(values, counts)]
@@ -183,10 +177,7 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect() -> Collectives:
-    """Connects this worker with the other workers of `TF_CONFIG`.
-
-    Must be called before TensorFlow runs anything else.
-    """
+    """Connects the workers of `TF_CONFIG`, before TensorFlow runs anything."""
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
     # The strategy only starts this worker's server and watches other workers.

@@ -64,8 +64,7 @@ def _copy_share(
     for number_of, chunk in read_share(path, rank, workers, bad):
         lines = chunk.split(b"\n")[:-1]
         for index, problem in reversed(list(find_bad(chunk))):
-            # Only the error that `bad.add` may raise needs the line number.
-            # The line number is slow to find.
+            # Only a raised error needs the line number, which is slow to find.
             raises = bad.counts.total() >= bad.allowed
             bad.add(path, number_of(index) if raises else None, problem)
             del lines[index]

@@ -308,9 +308,8 @@ class UntrainedColumnCache:
             return (*fields, self._cached(numbers))
 
     def _compute_columns(self, words: WordBatch) -> tf.Tensor:
-        # Without padding, the last rows of a batch may be computed by scalar
-        # instructions, which round differently. With padding, a text has equal
-        # columns in any batch.
+        # Without padding, scalar instructions may compute the last rows, and
+        # round differently. A text must have equal columns in any batch.
         parts = self.encoder.untrained
         texts = tf.shape(words.lengths)[0]
         padding = [[0, -texts % _PADDED_ROWS], [0, 0]]

@@ -257,9 +257,8 @@ class Mixture(System):
         for row, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            # A matrix product may round the cosines of equal vectors
-            # differently. The cosines of the best titles are computed again,
-            # without a matrix product.
+            # Matrix products may round cosines of equal vectors differently.
+            # The best titles' cosines are computed again without products.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)

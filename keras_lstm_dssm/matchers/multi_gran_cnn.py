@@ -203,7 +203,6 @@ def joined(parts: Sequence[Features]) -> Features:
         for part in parts
     ]
     padding = tf.cast(~tf.concat(masks, axis=1), tf.int32)
-    # A stable sort keeps the order of the positions without padding.
     order = tf.argsort(padding, axis=1, stable=True)
     order = order[:, : tf.reduce_max(lengths)]
     values = tf.gather(values, order, batch_dims=1)

@@ -154,7 +154,6 @@ def document_batches(
     columns = _three_lists(x)
     rows = tf.data.Dataset.range(len(x[0]))
     if shuffle_seed is not None:
-        # Each pass over the dataset has a different order.
         rows = rows.shuffle(max(len(x[0]), 1), shuffle_seed)
     return rows.batch(batch_size or 32).map(
         lambda indices: tuple(tf.gather(column, indices) for column in columns)

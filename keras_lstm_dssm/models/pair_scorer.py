@@ -106,7 +106,6 @@ def triple_batches(
         columns = *columns, sample_weights(sample_weight, rows)
     triples = tf.data.Dataset.from_tensor_slices(columns)
     if shuffle_seed is not None:
-        # Each pass over the dataset has a different order.
         triples = triples.shuffle(max(rows, 1), shuffle_seed)
     return triples.batch(batch_size or 128)
 
@@ -410,8 +409,7 @@ class PairScorer(TextModel):
             ),
             autograph=False,
         ).get_concrete_function(tf.TensorSpec([1], tf.string))
-        # These specs leave the number of words open, so that one graph compares
-        # documents with queries of any length.
+        # The specs leave the number of words open: one graph fits all queries.
         query = tf.nest.map_structure(
             lambda part: tf.TensorSpec(part.shape, part.dtype),
             represent.structured_outputs,

@@ -192,11 +192,9 @@ def skip_gram_sum(texts: Sequence[str], seed: int, idf: bool) -> DenseSystem:
 
     With `idf`, word vectors are multiplied by ln(texts / texts with the word).
     """
-    # As many epochs as for the initial word vectors of pair scorers.
-    recipe = ScorerRecipe()
     vocabulary = vocabulary_of(texts)
     vectors = skip_gram_vectors(
-        texts, vocabulary, epochs=recipe.skip_gram_epochs, seed=seed
+        texts, vocabulary, epochs=ScorerRecipe().skip_gram_epochs, seed=seed
     )
     if idf:
         counts = Counter(w for text in texts for w in set(alphanumeric(text)))

@@ -184,10 +184,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Selects queries by hash until they have `pairs` clicks or more.
-
-    Writes all clicks of the selected queries to `path`.
-    """
+    """Writes the clicks of queries, chosen by hash; `pairs` clicks or more."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

@@ -7,7 +7,6 @@ from keras_lstm_dssm.errors import import_optional
 from keras_lstm_dssm.serving.model_registry import ModelRegistry
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Content type of `RequestMetrics.text`."""
 
 _BUCKETS = (
     *(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),

@@ -90,10 +90,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads the expected versions that are not available yet.
-
-        A version that did not load is tried again only after its files change.
-        """
+        """Loads new versions; a failed version only after its files change."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -161,8 +158,7 @@ class ModelVersions:
         for version in versions:
             unloading = VersionState(ModelVersionStatus.UNLOADING)
             self._states[version] = unloading
-            # Running requests refer to the servable. When the last of these
-            # requests ends, Python frees the servable and calls `_end`.
+            # `_end` is called once no running request refers to the servable.
             weakref.finalize(
                 self.available.versions[version], self._end, version, unloading
             ).atexit = False
@@ -186,9 +182,8 @@ def _verified(folder: Path) -> Iterator[None]:
             f"{folder}: found a link to {real}, which is outside {models_dir};"
             " replace the link by a copy of the version"
         )
-    # Files could change after the check. So the states of the files are read
-    # before the check and after the `with` block, and compared. No program can
-    # forge `st_ctime_ns`, the time of an inode's last change.
+    # Files could change after the check, so their states before the check and
+    # after loading are compared. No program can forge `st_ctime_ns`.
     states_before = _file_states(folder)
     try:
         verify_manifest(folder)
@@ -286,8 +281,7 @@ class ModelRegistry:
         """
         with self._lock:
             if self._has_garbage:
-                # The graph of an unloaded model has reference cycles, so only
-                # the garbage collector frees its memory.
+                # The graphs of unloaded models have reference cycles.
                 gc.collect()
                 self._has_garbage = False
             old_errors = self._errors()
@@ -340,8 +334,7 @@ class ModelRegistry:
             expected |= {name: {} for name in dropped}
         self._replace_versions(expected)
         if self._configs is None:
-            # Models without a folder are still served: the disk may have been
-            # unmounted.
+            # Models without a folder stay: the disk may have been unmounted.
             return problems
         missing = [name for name in self._configs if not folders.get(name)]
         if missing:
@@ -477,10 +470,7 @@ class ModelRegistry:
         return self._served.get(name, _NOTHING).versions
 
     def created(self, name: str) -> int:
-        """Returns when the newest version last changed, in Unix time.
-
-        Returns 0 if the folder of the version has been removed.
-        """
+        """Returns the newest version's last change, Unix time; 0 if removed."""
         version = max(self.versions(name))
         folders = version_folders(model_folder(self.models_dir, name))
         if version not in folders:

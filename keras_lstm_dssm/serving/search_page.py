@@ -145,10 +145,7 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Maps each title word to its largest similarity to a query word.
-
-    Title words without a similar query word are left out.
-    """
+    """Maps title words to the largest similarity to a query word, if not 0."""
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -319,11 +316,7 @@ class SearchPage:
         return tags_from_outputs(**call.run_arrays({"text": text_array([""])}))
 
     def _examples(self, servable: Servable) -> list[dict[str, Any]]:
-        """Makes example queries from the first words of titles.
-
-        In the last query, the second and third letters of the longest word are
-        swapped. If this changes nothing, no query is misspelled.
-        """
+        """Makes queries of titles' first words; misspells the last query."""
         call = servable.default(_INPUTS)
         assert call is not None
         hits = self._hits(self._run(call, [""], [MAX_RESULTS]), 0)
@@ -356,8 +349,7 @@ class SearchPage:
             raise InvalidError(f"{model} is no retriever")
         every_word = words_of([text], _MAX_QUERY_WORDS)
         query_words = [w for w in every_word if w not in STOP_WORDS]
-        # Each query word is also searched for alone. The search finds further
-        # titles, which may have words that are similar to the query word.
+        # Each query word is also searched for alone, to find similar words.
         queries = [text, *query_words]
         counts = [k] + [_WORD_RESULTS] * (len(queries) - 1)
         tags = tags_as_bytes(request.get("tags") or [])
@@ -374,9 +366,8 @@ class SearchPage:
             check_known(model, tags, self._known_tags(servable))
         words = words_of(hit.title for row in rows for hit in row)
         cosines = None
-        # The page sends `letters` if it shows two models side by side. Words
-        # are then compared by letters for both models, because one of the
-        # models may have no encoders.
+        # The page sends `letters` if it shows two models side by side, because
+        # one of the models may have no encoders.
         if not request.get("letters"):
             cosines = self._cosines(servable.version, query_words, words)
         similarity = word_similarity(query_words, words, cosines)
@@ -410,10 +401,7 @@ class SearchPage:
     def _log_search(
         self, text: str, hits: list[Hit], served: Mapping[str, Any]
     ) -> list[str]:
-        """Logs a search and returns the tokens of its results.
-
-        Returns `[]` if no clicks are logged or the log cannot be written.
-        """
+        """Logs a search; returns its results' tokens, `[]` without a log."""
         if self._clicks is None:
             return []
         ids, titles = [hit.id for hit in hits], [hit.title for hit in hits]
@@ -448,11 +436,7 @@ class SearchPage:
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Returns the cosines of query words and title words, `[n, m]`.
-
-        Returns None if there are no words, if an encoder is missing in this
-        version, or if the vectors of the two encoders differ in length.
-        """
+        """Returns words' cosines, `[n, m]`; None without comparable vectors."""
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
         if query_vectors is None or vectors is None:
@@ -472,11 +456,7 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs a click, if the click is new.
-
-        The field `click` of the request is the token of the clicked result.
-        Returns whether the click was logged. Raises `OSError` if writing fails.
-        """
+        """Logs a new click; returns whether it was new. May raise `OSError`."""
         token = string_of(request, "click")
         if self._clicks is None:
             raise InvalidError("this server writes no clicks")
@@ -489,10 +469,7 @@ class SearchPage:
 def _explained(
     outputs: Mapping[str, np.ndarray], k: int
 ) -> dict[str, list[str]]:
-    """Maps the ids of the first query's hits to `reasons`.
-
-    Returns {} if the retriever does not explain hits.
-    """
+    """Maps ids of the first query's hits to `reasons`; {} without reasons."""
     if not {"parts", "words", "weak"} <= outputs.keys():
         return {}
     names = ("ids", "scores", "titles", "parts", "words", "weak")

@@ -34,12 +34,9 @@ def run_batches(
     batches: Sequence[B],
     label: str,
     progress: bool,
-    done: int = 0,
+    done: int = 0,  # batches computed before, for the progress bar
 ) -> Iterator[tuple[B, R]]:
-    """Yields each batch with its result; two threads compute the results.
-
-    The progress bar also counts `done` batches that were computed before.
-    """
+    """Yields each batch with its result; two threads compute the results."""
     with ThreadPoolExecutor(_WORKERS) as pool:
         bar = tqdm(
             pool.map(function, batches),
@@ -96,15 +93,12 @@ def arrays_in_batches(
 
 
 def score_in_batches(
-    score: Callable[[np.ndarray], np.ndarray],
+    score: Callable[[np.ndarray], np.ndarray],  # int indices [n] -> scores [n]
     lengths: list[int],
     batch_size: int,
     progress: bool = False,
 ) -> np.ndarray:
-    """Scores examples in batches of similar length; two threads call `score`.
-
-    `score` maps indices of examples, int `[n]`, to scores `[n]`.
-    """
+    """Scores examples in batches of similar length; two threads run `score`."""
     check_at_least(1, batch_size=batch_size)
     # Short examples come last, so that both threads end at about the same time.
     order = np.argsort([-length for length in lengths], kind="stable")

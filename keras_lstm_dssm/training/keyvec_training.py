@@ -41,10 +41,7 @@ from keras_lstm_dssm.training.train import Training
 def new_keyvec(
     recipe: KeyVecRecipe, seed: int, sentences: Sequence[str], documents: int
 ) -> KeyVec:
-    """Builds and compiles a `KeyVec` with the vocabulary of `sentences`.
-
-    `documents` is the number of training documents.
-    """
+    """Builds and compiles a `KeyVec` with the vocabulary of `sentences`."""
     vocabulary = vocabulary_of(
         sentences, recipe.min_count, recipe.vocabulary_size
     )
@@ -241,10 +238,7 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts training documents with no key word in the vocabulary.
-
-        Ignores documents without a summary if `key_words_of` is "summary".
-        """
+        """Counts training documents with no key word in the vocabulary."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known_words = {word for word, i in zip(words, ids, strict=True) if i}

@@ -62,10 +62,8 @@ class Replay:
         self.log = open_log(
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
-        requested = max(1, round(spec.share * new))
-        # Number of old clicks in each epoch. If there are fewer old clicks than
-        # `requested`, an epoch has each of them once.
-        self.rows = min(requested, self.log.count())
+        # Number of old clicks in each epoch, each at most once.
+        self.rows = min(max(1, round(spec.share * new)), self.log.count())
         self.seed = seed
         self.path = folder / _FILE
         self._written: int | None = None
@@ -81,9 +79,8 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # A block with clicks has at least one click. So `rows` blocks with
-        # clicks, the first in this random order, have enough clicks. If fewer
-        # than `rows` blocks have clicks, all blocks are read.
+        # The first `rows` blocks with clicks, in this random order, have enough
+        # clicks. If fewer blocks have clicks, all blocks are read.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -283,7 +280,6 @@ class TowerTraining(Training):
             epoch = first // self.steps_per_epoch
             log, epochs = self.replay.joined(log, epoch), epoch + 1
             if frequencies:
-                # Replay changes the frequencies of titles.
                 frequencies = ClickFrequencies.from_log(log, frequencies.split)
         batches = training_batches(
             log,
@@ -303,22 +299,14 @@ class TowerTraining(Training):
         return batches
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches for the validation loss.
-
-        The batches have corpus negatives if the training uses them.
-        """
+        """Returns batches for validation, with any corpus negatives."""
         batches = super().validation_batches(pairs)
         return self.corpus.attach(batches) if self.corpus else batches
 
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (from 1) to train on them.
-
-        With old clicks, the last epoch is the current epoch, because each epoch
-        has different old clicks. Otherwise, the last epoch is the epoch before
-        the next mining of negatives, or the last epoch of the training.
-        """
+        """Returns batches, and the last epoch (from 1) to train on them."""
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
@@ -413,6 +401,5 @@ class TowerTraining(Training):
                     " lower mine_every, or raise epochs",
                     file=sys.stderr,
                 )
-        if not self.recipe.oov_buckets:
-            if line := alphabet_warning(self.clicks):
-                print(f"warning: {line}", file=sys.stderr)
+        if not recipe.oov_buckets and (line := alphabet_warning(self.clicks)):
+            print(f"warning: {line}", file=sys.stderr)
