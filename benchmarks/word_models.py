@@ -147,7 +147,10 @@ def scorer_works(
     """Returns name -> task, for the tasks `train` and `score`."""
     starts = range(CANDIDATES, len(documents) - CANDIDATES + 1, CANDIDATES)
     candidates = documents[:CANDIDATES]
-    # `score` scores each of these lists after it has emptied the caches.
+    # `score` times the candidates with full caches. Then `score` empties the
+    # caches, and times each list in `new`. The lists have the documents after
+    # the candidates. If fewer than `CANDIDATES` documents follow, the only list
+    # has the candidates themselves.
     new = [documents[i : i + CANDIDATES] for i in starts][:CALLS] or [
         candidates
     ]
@@ -169,7 +172,7 @@ def scorer_works(
         # Empties the caches of hashed texts and of represented documents.
         scorer.hasher.cache = scorer.words.cache()
         del scorer._documents
-        # An untimed call, in which the new cache reads the vocabulary.
+        # This call is not timed, because the new cache reads the vocabulary.
         score_texts(["one"])
         new_times = percentiles_and_cpu(score_texts, new)
         score_texts(candidates)
@@ -181,7 +184,8 @@ def scorer_works(
         exported_times = percentiles_and_cpu(
             score_exported, [candidates] * CALLS
         )
-        # In ms: p50, p99 and processor time for each; then the first call.
+        # The numbers are milliseconds. Each of the three lists of times has
+        # p50, p99 and processor time. `first` has the time of the first call.
         return [*cached_times, *new_times, *exported_times, *first]
 
     return {
@@ -415,9 +419,11 @@ def example_batch(batch: HashedDocuments) -> Batch:
 def measure_growth(
     model: KeyVec, sentences: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Returns length of documents -> microseconds for a sentence.
+    """Returns length of documents -> times of training and encoding.
 
-    The entry `ratio` has the times of the longest / the shortest documents.
+    The times are microseconds for a sentence: wall time and processor time.
+    The entry `ratio` has the times with the longest documents, divided by the
+    times with the shortest documents.
     """
     distinct = list(dict.fromkeys(sentences))[:_SENTENCES]
     lengths = [length for length in LENGTHS if length <= len(distinct)]

@@ -79,8 +79,8 @@ program.string(
 )  # fmt: skip
 program.string(
     "token_file", None,
-    "File of tokens, one a line; each request must have one of them. The file "
-    "is read again when it changes.",
+    "File of tokens, one a line; each request, except health checks, must have "
+    "one of them. The file is read again when it changes.",
 )  # fmt: skip
 program.bool(
     "insecure", False,

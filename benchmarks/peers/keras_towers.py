@@ -1,7 +1,9 @@
 """The Keras peer of two towers, built from stock Keras layers.
 
-A `tf.data` pipeline computes trigram ids with `LetterTrigrams`. `PaddedTower`
-and `SegmentTower` differ in how they sum the rows of an `Embedding` for a word.
+A `tf.data` pipeline computes trigram ids with `LetterTrigrams`. For each word,
+a tower sums the rows of an `Embedding` for the word's trigrams. `PaddedTower`
+and `SegmentTower` compute the sum in different ways. `keras.layers.LSTM` reads
+the words, and `keras.optimizers.SGD` has Nesterov momentum.
 """
 
 from typing import Any
@@ -15,7 +17,8 @@ from benchmarks.measure import fit_wall_and_cpu
 from keras_lstm_dssm.layers import LetterTrigrams
 
 GATES = 3
-"""Embedding columns for each cell, as in `LSTMEncoder`: for i, g and o."""
+"""Embedding columns for each cell. `LSTMEncoder` has the same number: a column
+for each of i, g and o, see `PeepholeLSTMCell`."""
 
 HASHING = LetterTrigrams()
 

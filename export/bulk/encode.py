@@ -148,7 +148,7 @@ def encode_part(
 def _compare_part(
     job: PartJob, name: str, info: PartInfo, reader: DocumentReader
 ) -> PartResult:
-    """Checks that a part on disk has the settings and titles of this job."""
+    """Checks that a complete part agrees with `job` and `reader`."""
     for setting, found, expected in (
         ("encoder", info.encoder_sha256, job.encoder_sha256),
         ("--rows_per_file", info.lines, job.lines),
@@ -192,7 +192,8 @@ def _check(
         )
 
 
-_STORE_BYTES = 200 << 20  # size of Ray's object store; vectors are not in it
+_STORE_BYTES = 200 << 20  # object store of a local Ray cluster; no vectors
+# Environment variables that limit TensorFlow to one thread in each actor.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 
 
@@ -262,7 +263,7 @@ class PartEncoder:
         self._job = job
         self._version = version
         self._encode: Encode | None = None
-        # Index of the open file, index of its next part, and its reader.
+        # Index of the open file, index of the file's next part, and the reader.
         self._reader: tuple[int, int, DocumentReader] | None = None
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, Any]:

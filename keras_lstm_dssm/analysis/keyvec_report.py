@@ -60,7 +60,7 @@ class PredictedWord:
 
 @dataclass(frozen=True)
 class KeyWord:
-    """A key word of a document, and how probable the model finds it."""
+    """A key word of a document, with the model's rank and probability."""
 
     word: str
     # Both fields are `None` if the model does not know the word.
@@ -121,7 +121,7 @@ def explain_documents(
 
     Args:
         model: A trained `KeyVec`.
-        documents: The documents that can be neighbours of explained documents.
+        documents: The documents, which can also be neighbours of each other.
         targets: The teacher's key sentences, and the key words, to compare
             the model with. Default `None`: no comparison.
         rows: The indices of the documents to explain. Default `None`: all.

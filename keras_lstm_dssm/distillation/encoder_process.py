@@ -5,10 +5,12 @@ crash in a process with TensorFlow. Therefore this file must not import the
 package, which imports TensorFlow.
 
 The two processes exchange frames, see `send`. The first request is a JSON
-object with the name of the encoder. Each later request is a JSON list of texts.
-A reply has two frames: a JSON object and the bytes of a float32 array. The
-object has `shape` after texts, `error` and `traceback` after an error, and no
-key after the first request. Without `shape`, the array is empty.
+object: `spec` (name of the encoder), `download` (whether a missing model may be
+downloaded) and `path` (the new `sys.path`). Each later request is a JSON list
+of texts. A reply has two frames: a JSON object and the bytes of a float32
+array. If a request fails, the object has `error` and `traceback`. If the first
+request succeeds, the object is empty. If a later request succeeds, the object
+has `shape`. Without `shape`, the array is empty.
 """
 
 import importlib
@@ -176,7 +178,8 @@ def _import(module: str, extra: str) -> Any:
 
 
 def _is_model2vec(folder: Path) -> bool:
-    # Both libraries write a `modules.json`, so `config.json` decides.
+    # Both sentence-transformers and model2vec write a `modules.json`. Therefore
+    # `config.json` is checked first.
     config = folder / "config.json"
     if config.is_file():
         try:
@@ -202,7 +205,7 @@ def _model2vec(folder: str) -> Callable[[list[str]], Any]:
     library = _import("model2vec", "static")
     try:
         model = library.StaticModel.from_pretrained(folder)
-    except Exception as error:  # safetensors raises its own classes
+    except Exception as error:  # safetensors has its own error classes
         raise _EncoderError(
             f"model2vec cannot read the folder: {error}"
         ) from error
@@ -210,7 +213,7 @@ def _model2vec(folder: str) -> Callable[[list[str]], Any]:
 
 
 def _wordllama() -> Callable[[list[str]], Any]:
-    # Reads the files of wordllama, because wordllama itself needs the network.
+    # This code reads wordllama's files, because wordllama needs the network.
     import numpy as np
     from safetensors.numpy import load_file
 
@@ -227,7 +230,7 @@ def _wordllama() -> Callable[[list[str]], Any]:
         )
         weights = folder / "weights" / f"{name}_256.safetensors"
         table = load_file(weights)["embedding.weight"]
-    except Exception as error:  # the libraries raise their own classes
+    except Exception as error:  # both libraries have their own error classes
         raise _EncoderError(f"{folder}: cannot be read: {error}") from error
 
     def encode(texts: list[str]) -> Any:

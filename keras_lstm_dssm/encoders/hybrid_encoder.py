@@ -142,9 +142,9 @@ class HybridEncoder:
 def _weighted_part(kind: str, encoder: TextEncoder, weight: float) -> Part:
     parts = [part for part in encoder.vector_parts if part.kind == kind]
     layers = [layer for part in parts for layer in part.layers]
-    # `columns` scales and concatenates several vector parts. A single vector
-    # part is not scaled here: `HybridEncoder._encode` scales the result of
-    # `compose` to length 1.
+    # `HybridEncoder._encode` scales the result of `compose` to length 1. So a
+    # single vector part needs no other scale. `columns` scales several vector
+    # parts relative to each other, and concatenates the parts.
     compose = parts[0].compose if len(parts) == 1 else partial(columns, parts)
     source = HybridPart(encoder, layers)
     return Part(kind, weight, compose, sum(widths(parts).values()), source)

@@ -88,7 +88,7 @@ def _without_names(
 
 
 def _describe_code(code: CodeType) -> list[Any]:
-    """Returns a description of byte code that is equal in all processes."""
+    """Describes byte code; the description is the same in all processes."""
     constants = [
         _describe_code(constant)
         if isinstance(constant, CodeType)
@@ -108,7 +108,7 @@ class TextBatch(NamedTuple):
     """Distinct texts of a batch, for `LayerEncoder` in place of `WordBatch`."""
 
     texts: tf.Tensor  # the distinct texts, strings `[distinct]`
-    text_index: tf.Tensor  # int32 `[batch]`, index in `texts` of each row
+    text_index: tf.Tensor  # int32 `[batch]`, each text's index in `texts`
 
     @property
     def text_count(self) -> tf.Tensor:
@@ -123,14 +123,14 @@ class DistinctTexts:
     """Encoders with equal `rules` may share a `TextBatch`."""
 
     split = "space"
-    """Rule that splits texts into words, to show words and compare titles."""
+    """Rule that splits texts into words, in reports and to compare texts."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns the distinct texts of strings `(batch,)`."""
         return TextBatch(*tf.unique(as_strings(texts)))
 
     def single(self, text: tf.Tensor) -> TextBatch:
-        """Returns a batch of one text, strings `(1,)`."""
+        """Returns a batch of one text; `text` has the shape `(1,)`."""
         return TextBatch(text, tf.zeros([1], tf.int32))
 
     def words(self, texts: Any) -> tf.RaggedTensor:

@@ -193,7 +193,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
     """`"wide"` or `"narrow"`; see `MaskedConvolution`."""
 
     time: int
-    """Length of the time axis of the last `Features` of a call."""
+    """Length of the time axis of the last `Features` that `call` returns."""
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class ConvolutionStack(Configured, keras.layers.Layer):
         return self.time * self.filters[-1]
 
     def flat(self, vectors: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        """Flattens the last `Features` of a call: `(texts, flat_width)`."""
+        """Flattens the last `Features` of `call`: `(texts, flat_width)`."""
         result = self(vectors, lengths)[-1]
         return tf.reshape(result.values, [-1, self.flat_width])
 

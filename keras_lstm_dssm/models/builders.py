@@ -62,8 +62,8 @@ def build_model(
             encoders.
 
     Returns:
-        A `TwoTower`, `PairScorer` or `KeyVec`, not adapted, pre-trained or
-        compiled.
+        A `TwoTower`, `PairScorer` or `KeyVec`. The model is neither adapted nor
+        pre-trained nor compiled.
 
     Raises:
         InputError: No preset has the given name, or the recipe or the
@@ -141,7 +141,7 @@ def registered_class(field: str, class_name: str, base: type) -> Any:
 
 
 def check_towers(recipe: Recipe) -> None:
-    """Checks the class and the arguments of a recipe's encoders."""
+    """Checks a recipe's encoder class, encoder arguments and `epochs`."""
     encoder = registered_class("encoder", recipe.encoder, TextEncoder)
     for field in ("encoder_config", "document_encoder_config"):
         config = getattr(recipe, field)

@@ -108,7 +108,7 @@ def _checked_spec(request: Any) -> ModelSpec:
 
 
 def _spec(request: Any) -> ModelSpec:
-    """Returns `request.model_spec`, or an empty `ModelSpec` by default."""
+    """Returns `model_spec`, or an empty `ModelSpec` if the field is missing."""
     return getattr(request, "model_spec", ModelSpec())
 
 
@@ -148,7 +148,7 @@ class Health(HealthServicer):
     async def Watch(
         self, request: HealthCheckRequest, _: Any
     ) -> AsyncIterator[HealthCheckResponse]:
-        """Sends the state of a service, and then each change of the state."""
+        """Sends a service's state at once, and the new state after changes."""
         if self._watches >= MAX_WATCHES:
             raise StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams of Watch"

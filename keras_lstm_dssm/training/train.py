@@ -178,7 +178,7 @@ class Training(ABC):
     def batches_of_fit(
         self, first: int, model: Any
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (1, 2, ...) to train on them."""
+        """Returns batches, and the last epoch (from 1) with these batches."""
         return self.batches(first), self.recipe.epochs
 
     def needs_checkpoint(self, epochs: int) -> bool:
@@ -289,7 +289,7 @@ def open_validation(config: TrainingConfig) -> ClickLog | None:
 def restore(
     training: Training, best: BestEpoch | None, model: Any, saved: bool
 ) -> None:
-    """Gives `best` the metrics of the epochs before a run was resumed."""
+    """Restores the state of `best` when a run is resumed."""
     if best is None:
         return
     run, last = training.run, training.recipe.epochs

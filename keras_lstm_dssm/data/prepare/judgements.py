@@ -27,7 +27,8 @@ def read_judgements(
 ) -> dict[str, str]:
     """Makes the table `judged`, with grades from 0 to 4.
 
-    Returns role -> column, for the roles "query", "clicked" and "grade".
+    Returns role -> column, for the roles "query", "clicked" and "grade". The
+    columns are from the last table that has grades.
     """
     texts = ["SELECT NULL AS number, NULL AS q WHERE false"]
     rows, columns = [], dict[str, str]()
@@ -120,7 +121,7 @@ def _first(table: Table, names: Iterable[str]) -> str | None:
 
 
 def _with_names(con: Any, table: Table) -> Table:
-    """Gives tables from OpenSearch, TREC and plain TSV usual column names."""
+    """Gives usual column names to a table of OpenSearch, TREC or plain TSV."""
     lines = [" ".join(row.values()).split() for row in table.sample]
     if ratings := table.column("ratings"):
         return _renamed(table, ("query", "docid", "rating"), f"""
