@@ -415,10 +415,8 @@ ENCODERS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "RNNEncoder": _rnn,
     "WordSumEncoder": _word_sum,
 }
-"""Name of an encoder class -> function from config and weights to `Compose`."""
 
 PARTS: dict[str, Callable[[Mapping[str, Any], Weights], Compose]] = {
     "CombinedEncoder/towers": _trained_columns,
     "CombinedEncoder/words": _word_sum,
 }
-"""Name of an encoder part -> function from config and weights to `Compose`."""

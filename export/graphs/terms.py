@@ -253,8 +253,6 @@ def shares_as_json(words: tf.Tensor, shares: tf.Tensor) -> tf.Tensor:
     """
     distinct, index = tf.unique(words)
     sums = tf.math.unsorted_segment_sum(shares, index, tf.size(distinct))
-    # In JSON strings, quotes and backslashes are escaped. Control characters
-    # are not allowed.
     escaped = tf.strings.regex_replace(distinct, r'(["\\])', r"\\\1")
     escaped = tf.strings.regex_replace(escaped, r"[\x00-\x1f]", "")
     entries = tf.strings.join(

@@ -26,7 +26,6 @@ from keras_lstm_dssm.settings.fields import BATCH_SIZES
 from lstm_dssm_client.signatures import Signature
 
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
-"""Path of the requests in a version's folder."""
 
 WARMUP_SIZES = (1, 8, 64)
 """Numbers of rows of the warm-up requests. The largest number is 64, so an
@@ -85,7 +84,6 @@ def write_warmup(
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
         for request in requests:
-            # A server rejects a version if one of the requests fails.
             _replay(model, request)
             log = PredictionLog()
             log.predict_log.request.CopyFrom(request)

@@ -38,7 +38,6 @@ class ChanceComparison(NamedTuple):
 
 
 NO_COMPARISON = ChanceComparison(0.0, 0.0, 1.0, 0)
-"""The result if there is nothing to compare."""
 
 
 def compare_with_draws(
@@ -291,7 +290,6 @@ CLAIM_LABELS = {
         "Mean cosine of the words of one cell that share no letter trigram"
     ),
 }
-"""For each claim's name, a description of what is measured."""
 
 
 class ClaimResult(NamedTuple):
@@ -374,7 +372,6 @@ def _word_comparisons(
     split_texts = words_of(encoder, texts)
     stop = [is_stop_word(words) for words in split_texts]
     all_words = [np.ones(len(words), bool) for words in split_texts]
-    # The word with the least effect has rank 0.
     ranks = [
         np.argsort(np.argsort(effects, kind="stable"))
         for effects in each_change(encoder, split_texts)

@@ -104,8 +104,6 @@ def plane_positions(
     else:
         manifold = import_optional("sklearn.manifold", "analysis")
         # van der Maaten and Hinton 2008, "Visualizing Data using t-SNE".
-        # t-SNE compares distances. Unit vectors at a small distance have a
-        # large cosine.
         layout = manifold.TSNE(
             perplexity=min(30, (len(vectors) - 1) / 3), random_state=0
         )

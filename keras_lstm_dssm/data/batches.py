@@ -426,7 +426,6 @@ class CorpusNegatives(DrawnNegatives):
         bits = tf.random.stateless_uniform(
             [tf.size(row), self.k], [self.seed, step], None, None, tf.int64
         )
-        # A random 64-bit integer modulo `count` is almost uniform.
         drawn = tf.cast(
             bits % tf.cast(tf.maximum(count, 1), tf.int64), tf.int32
         )

@@ -238,7 +238,6 @@ class JointStep(OneProcess):
             for tower, joint in zip(model.towers, batch.joint.rows, strict=True)
             for table in tower.tables
         }
-        # For a table, only the gradients of `JointRows.rows` are summed.
         rows = [rows_of_table.get(id(v)) for v in model.trainable_variables]
         dense = [
             gradient

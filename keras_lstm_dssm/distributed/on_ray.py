@@ -35,7 +35,6 @@ _ENVIRONMENT = {
     "RAY_worker_niceness": "0",
     "TF_CPP_MIN_LOG_LEVEL": "3",
 }
-"""Environment variables for Ray and its workers."""
 
 
 @contextmanager

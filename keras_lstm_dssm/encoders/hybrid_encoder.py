@@ -55,7 +55,6 @@ class HybridEncoder:
             part.name: part.source for part in self.weighted.vectors
         }
         holder = keras.layers.Layer()
-        # Keras adds the weights of these layers to `holder.weights`.
         holder.parts = [
             layer for part in self.parts.values() for layer in part.layers
         ]
@@ -130,7 +129,6 @@ class HybridEncoder:
         vectors = []
         for part in self.weighted.vectors:
             hashing = part.source.encoder.trigrams
-            # Parts with equal hashing rules share the hashed texts.
             if hashing.rules not in batches:
                 batches[hashing.rules] = hash_texts(hashing)
             words = batches[hashing.rules]

@@ -201,7 +201,6 @@ def measure_hybrid(
     task = title_task(settings, collection)
     titles = list(task.documents.values())
     dev_data = open_collection(dev, collection.fields) if dev else collection
-    # Weights must not be fitted to the split that is measured.
     has_dev = "dev" in dev_data.splits and bool(dev or split != "dev")
     hybrid = (not has_dev and stored) or HybridSettings()
     if settings.bm25_words != MODEL:

@@ -203,7 +203,6 @@ class ClusterTask(NamedTuple):
     def random_queries(self) -> QueryMeasures:
         """Returns seed -> measure -> mean value of 20 random clusterings."""
         values = _random_measures(tuple(self.classes.values()))
-        # All seeds get the same values.
         return {str(seed): dict(values) for seed in range(self.seeds)}
 
     def random(self) -> dict[str, float]:

@@ -30,7 +30,6 @@ _SIGNS = 1 - 2 * np.unpackbits(
 """The 8 signs of each byte, `[256, 8]`: 1 for a bit of 0, -1 for a bit of 1."""
 
 _IDS = FIELD_SPECS[:6]
-"""Tensor specs of the first six fields of a `WordBatch`."""
 
 
 @register

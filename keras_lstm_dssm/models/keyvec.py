@@ -441,8 +441,6 @@ class KeyVec(TextModel):
             sentences[: self.max_sentences] or [b""] for sentences in documents
         ]
         sizes = np.array([len(sentences) for sentences in documents], int)
-        # A batch needs fewer time steps if its documents have similar numbers
-        # of sentences.
         order = np.argsort(sizes, kind="stable")
         batches = [
             order[rows].tolist()

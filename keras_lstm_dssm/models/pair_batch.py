@@ -176,7 +176,6 @@ class PairHasher(Hasher):
         caches: tuple[Any, Any] = self.query_cache, self.document_cache
         if untrained:
             self.clear_if_stale()
-            # These caches also store the untrained columns of vectors.
             caches = self._training_caches
         return hashed_in_parallel(batches, partial(self, caches=caches))
 

@@ -101,7 +101,6 @@ PUBLISHED: dict[str, Published] = {
     "mv_lstm_bilinear": Published(0.751, 0.860),
     "mv_lstm_tensor": Published(0.766, 0.869),
 }
-"""The published metrics by name of the row."""
 
 
 def published(name: str) -> Published | None:

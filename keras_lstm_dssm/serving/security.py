@@ -109,8 +109,6 @@ def _reason(error: Exception) -> str:
 
 
 class _Tokens(NamedTuple):
-    """The digests of a file's tokens, and the state of the file."""
-
     state: tuple[int, ...]  # time of the last change, size, inode
     digests: list[bytes]  # SHA-256 of each token
 

@@ -205,7 +205,6 @@ class _Builder:
             self.test_after = logs.seconds_of(self.con, settings.test_after)
 
     def close(self) -> None:
-        """Closes the database."""
         self.con.close()
 
     def read(self) -> None:
@@ -256,7 +255,6 @@ class _Builder:
 
     @property
     def has_log(self) -> bool:
-        """Whether there is a new log or a stored log."""
         return self.old_logs + self.new_logs > 0
 
     def write(self, folder: Path) -> None:
