@@ -176,7 +176,6 @@ def _loop(
 
     rows = _rows(steps)
     zeros = tf.zeros([rows, cell.units], dtype)
-    # Time 0 needs no matrix product: the states before are zero.
     now = cell.activate(
         steps.values[:rows], dict.fromkeys(cell.state_names, zeros), weights
     )

@@ -114,7 +114,6 @@ class TitleSettings(Settings):
         return {"batch_size": self.batch_size, "progress": self.progress}
 
 
-# Defaults of `ReportSettings`, which describes them.
 ACTIVE_CELLS = 10
 LEAST_CHANGE = 0.25
 KEYWORD_SHARE = 0.4

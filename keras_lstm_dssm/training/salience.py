@@ -213,7 +213,6 @@ class _BM25:
         for document in documents:
             sentences = [alphanumeric(text) for text in document.sentences]
             best = np.zeros(len(sentences))
-            # Each sentence of the summary is a query.
             for query in map(alphanumeric, document.summary):
                 scores = self._scores(query, [*sentences, query])
                 if scores[-1]:  # the query has a word
