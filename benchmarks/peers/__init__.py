@@ -101,8 +101,8 @@ def answer_as_towers(
 
     `prepare` converts hashed texts to the input of a tower. `train` takes the
     inputs of both towers for each batch, and returns the wall and processor
-    seconds of a step. `encode` takes the inputs of the document tower. This
-    function measures the time of `encode`.
+    seconds of a step. `encode` takes the input of the document tower for each
+    batch. `answer_as_towers` measures the time of `encode`.
     """
     pairs, titles = (
         [
