@@ -309,7 +309,7 @@ def _stored_weights(
             dtype = "float16" if is_sum and table_type == "int8" else table_type
             yield from stored_table(name, values, rows, start, dtype).items()
         elif values.dtype.kind in "iu":
-            # The values are signs of a word sketch, or keys or codes of words.
+            # `weight` has `WordSketch` signs, or `WordRows` keys or codes.
             yield name, values
         else:
             yield name, np.asarray(values, np.float32)
@@ -318,7 +318,7 @@ def _stored_weights(
 def _stored_documents(
     rows: DocumentRows, stored: StoredVectors | None, texts: Sequence[str]
 ) -> Arrays:
-    """Returns the arrays that store documents, with each vector only once."""
+    """Returns the arrays that store documents, with equal vectors only once."""
     titles = [*(rows.titles or rows.ids)]
     arrays = stored_texts("titles", titles)
     if texts and [*texts] != titles:

@@ -104,7 +104,8 @@ class LocalModel:
     def texts(self) -> dict[str, str]:
         """The texts that were encoded, by document id.
 
-        The titles if no texts are stored; empty if there are no documents.
+        If the file stores no texts, the values are the titles. If the file has
+        no documents, the dictionary is empty.
         """
         return self._by_id("texts")
 
@@ -306,7 +307,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents that have, for each name in `tags`, one value."""
+        """Returns documents with a tag of each group of `by_name(tags)`."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

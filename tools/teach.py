@@ -61,8 +61,8 @@ program.bool(
 )
 program.integer(
     "spans", 0,
-    "Number of spans, of 3 to 9 words, that are drawn from each title and also "
-    "encoded, to fit word vectors.", 0,
+    "Largest number of spans, of 3 to 9 words, that are drawn from each title "
+    "and also encoded, to fit word vectors.", 0,
 )  # fmt: skip
 define_settings(
     program, {"": TrainingConfig}, defaults=True,

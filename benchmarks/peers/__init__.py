@@ -99,9 +99,10 @@ def answer_as_towers(
 ) -> None:
     """Runs the tasks `train` and `encode` of two towers, see `answer`.
 
-    `prepare` makes a tower's input. `train` takes the inputs of both towers for
-    each batch, and returns the wall and processor seconds of a step. `encode`
-    takes the inputs of the document tower.
+    `prepare` converts hashed texts to the input of a tower. `train` takes the
+    inputs of both towers for each batch, and returns the wall and processor
+    seconds of a step. `encode` takes the input of the document tower for each
+    batch. `answer_as_towers` measures the time of `encode`.
     """
     pairs, titles = (
         [

@@ -24,7 +24,7 @@ ID, TITLE, TAGS = "id", "title", "tags"
 """Columns of a parquet file. `id` and `tags` are optional."""
 
 _EMPTY_LINE = "\n\n"  # separates sentences in the text of a document
-_ALL = 1 << 62
+_ALL = 1 << 62  # a number of lines that no file reaches
 _PARQUET_ROWS = 65_536  # maximum number of rows in memory at once
 
 _Row = tuple[str, str, list[str], tuple[str, ...], str]
@@ -147,9 +147,9 @@ def read_documents(
         path: A text file in UTF-8, with or without gzip compression; a
             `.parquet` file with the column `title` and, optionally, `id` and
             `tags` (lists, or strings with commas); several files or globs,
-            with commas between them; a folder of documents; or a data folder,
-            see `prepare`.
-        fields: Which product fields to read, if `path` is a data folder; see
+            with commas between them; a folder of documents; or a BEIR folder,
+            see `Collection`.
+        fields: Which product fields to read, if `path` is a BEIR folder; see
             `Recipe.fields`.
 
     Raises:
@@ -172,7 +172,7 @@ def read_documents(
             for key, text in collection.documents.items()
         )._replace(fields=collection.field_texts)
     if os.path.isdir(path):
-        # Reads all sentences: the model itself limits how many it encodes.
+        # No limit, because the model limits the number of encoded sentences.
         folder = DocumentFolder(path, max_sentences=None)
         return Documents.from_rows(map(_document_row, folder))
     is_path = os.path.exists(path) or not (glob.has_magic(path) or "," in path)
@@ -249,7 +249,7 @@ class DocumentReader(ABC):
         """Whether there are no more lines or rows."""
 
     def _is_new(self, row: _Row) -> bool:
-        """Returns whether a row is new; rejects two documents with one id."""
+        """Returns whether a row is new; rejects different rows with one id."""
         if self._distinct is None:
             return True
         earlier_row = self._distinct.setdefault(row[0], row)

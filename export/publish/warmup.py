@@ -48,7 +48,7 @@ num_batch_threads {{ value: 2 }}
 """The content of `batching.config` for a new folder of models."""
 
 _MAX_RECORDS = 1000  # a server rejects a version with more requests
-_K = 10
+_K = 10  # the value of the inputs `k` and `n` of each request
 
 
 def warmup_sizes(models_dir: str | os.PathLike[str]) -> list[int]:

@@ -94,6 +94,7 @@ def redraw_lists(
     A query keeps its split and its first positive. All further positives of the
     query are left out.
     """
+    # The field `module` of these pairs holds the name of the split.
     lists, all_answers = _lists(
         SentencePair(
             collection.queries[query], collection.documents[document], split

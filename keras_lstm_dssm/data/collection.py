@@ -311,7 +311,7 @@ class Collection(JudgedQueries):
 
     @functools.cached_property
     def has_click_counts(self) -> bool:
-        """Whether scores are numbers of clicks: any score > `LARGEST_GRADE`."""
+        """Whether scores count clicks: true if a score is > `LARGEST_GRADE`."""
         return any(
             score > LARGEST_GRADE
             for split in self.splits

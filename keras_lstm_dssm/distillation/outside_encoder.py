@@ -35,7 +35,7 @@ OutsideEncoder = Callable[[Sequence[str]], np.ndarray]
 
 CHECKED_TEXTS = 8  # number of texts whose new and stored vectors are compared
 BATCH = 1024  # largest number of texts in a request to an encoder's process
-_GRACE = 5.0  # seconds for exit handlers, then an encoder's process is killed
+_GRACE = 5.0  # seconds that exit handlers have before the process is killed
 # Largest length of a licence's name. Some packages give the whole licence.
 _LICENCE_LENGTH = 60
 # Vectors with at least this cosine count as equal. The padding of the texts in
@@ -194,7 +194,7 @@ def _check_name(spec: Any) -> None:
 
 
 class _StoredVectors:
-    """Looks up vectors in a teacher's folder; encodes texts without vectors."""
+    """Returns vectors stored in a teacher's folder; encodes all other texts."""
 
     def __init__(self, folder: str, visited: tuple[str, ...] = ()) -> None:
         self._files = TeacherFolder(folder)
@@ -289,7 +289,7 @@ def open_outside_encoder(
 
 
 def absolute_encoder(spec: str) -> str:
-    """Returns the name of an encoder, with an absolute path for a folder."""
+    """Returns `spec`, or the absolute path if `spec` names a folder."""
     _check_name(spec)
     is_teacher = TeacherFolder(spec).settings.exists()
     is_package = spec in (MINILM, WORDLLAMA)

@@ -42,7 +42,7 @@ def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
 class LazyRows:
     """Updates a row of a table W only when a batch reads the row.
 
-    By the equations, momentum moves all rows in each training step. Here a
+    In Algorithm 1, momentum moves all rows in each training step. Here a
     training step updates only the rows that the step reads. `read` also
     computes the updates that these rows have missed.
     """
@@ -139,7 +139,7 @@ class LazyTables:
         self._sync_disabled = False
 
     def activate(self, makers: Mapping[str, Callable[[], LazyRows]]) -> None:
-        """Makes the tables with the keys of `makers` the active tables.
+        """Activates only the tables with the keys of `makers`.
 
         The functions in `makers` create the `LazyRows` of new tables. Call
         `sync` first.
@@ -414,7 +414,7 @@ class NesterovMomentum(JointUpdateOptimizer):
     def apply(
         self, grads: Sequence[Any], trainable_variables: Any = None
     ) -> None:
-        """Updates the variables, and moves them to the look-ahead point."""
+        """Updates the variables; if a step follows, moves them to W + mu V."""
         variables = list(trainable_variables or self.built_variables)
         self.build(variables)
         # Keras cannot clip sparse gradients with repeated rows. The gradients
@@ -470,7 +470,7 @@ class NesterovMomentum(JointUpdateOptimizer):
         self._ahead.assign(0)
 
     def _set_mu(self) -> None:
-        """Sets mu of the next step; before mu changes, updates pending rows."""
+        """Sets mu of the next step; first updates all rows if mu changes."""
         variable, mu = _only_copy(self._mu), self.momentum_at(self.iterations)
         tf.cond(tf.not_equal(variable, mu), self._tables.sync, lambda: None)
         variable.assign(mu)

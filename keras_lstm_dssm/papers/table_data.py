@@ -140,7 +140,7 @@ def _open_collection(settings: TableSettings, folder: Path) -> TableData:
     else:
         mode = settings.dev_mode
         if mode is None:
-            # If all grades of a query are equal, every order is equally good.
+            # Reranking needs queries whose documents differ in their grades.
             can_rerank = _rerankable(collection, "dev") >= 0.5
             mode = "rerank" if can_rerank else "retrieve"
         dev = task("dev", mode, _DEV_DEPTH)

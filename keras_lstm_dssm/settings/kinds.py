@@ -39,9 +39,9 @@ class ModelKind:
         model: The Keras class, a `TextModel`.
         build: Function (recipe, seed) -> model.
         training: The `Training` that opens the data and compiles the model.
-        graphs: Function of (model, documents, vectors, max_k, progress), the
-            arguments of `export_models`. The result `Graphs` has a function for
-            each exported model, which makes the model.
+        graphs: Function (model, documents, vectors, max_k, progress) ->
+            `Graphs`, see `export_models` for the arguments. `Graphs` maps the
+            name of each exported model to a function that makes the model.
         check: Function that checks the class names in a recipe. Default: none.
         report: Function that reports on a run. Default: `report_on_run`.
         table: Function that prepares the row of a paper's table. Default: none.

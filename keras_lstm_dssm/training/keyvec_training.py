@@ -176,7 +176,7 @@ class KeyVecTraining(Training):
         counts = self.key_word_counts
         shares = np.full(len(model.key_lookup) + 1, _UNSEEN)
         np.add.at(shares, model.key_word_ids(counts), list(counts.values()))
-        shares = shares[1:]  # without unknown words
+        shares = shares[1:]  # leaves out id 0: unknown words
         model.word_scores.bias.assign(np.log(shares / shares.sum()))
         return model
 
