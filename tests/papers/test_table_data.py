@@ -61,13 +61,20 @@ def test_a_split_is_missing(tmp_path):
     tested = documents({"test": 4, "dev": 2})
     qrels = {"test": {"q": {tested[0].id: 1}}}
     no_dev, no_train = tmp_path / "no_dev", tmp_path / "no_train"
+    one_class = documents({"train": 2, "dev": 1, "test": 4})
+    write_documents(
+        tmp_path / "one_class", one_class, {"q": "hat"},
+        {"dev": {"q": {one_class[2].id: 1}}},
+    )  # fmt: skip
     write_documents(no_dev, documents(), {"q": "hat"}, qrels)
     write_documents(no_train, tested, {"q": "hat"}, qrels)
     for folder, message in (
         (titles, "found no qrels/dev.tsv"),
-        (no_dev, "found no qrels/dev.tsv, expected ju"),
+        (no_dev, "found no qrels/dev.tsv, expected ju.*, or remove qrels/test"),
+        (tmp_path / "one_class", "found no two classes in dev, .*: add classes"
+         " of the split dev, or add qrels/test.tsv"),
         (no_train, "found no document of split 'train'"),
-    ):
+    ):  # fmt: skip
         wrong = TableSettings(str(folder), documents=folder != titles)
         with pytest.raises(InputError, match=message):
             open_data(wrong, tmp_path)
