@@ -114,8 +114,8 @@ def read_configs(path: Path) -> Configs:
     if not path.exists():
         return None
     listed = read_models_config(path)
-    # A file without a list may be half-written. Read as an empty list, the file
-    # would unload all models.
+    # A file without a list may be half-written. If the file counted as an empty
+    # list, the server would unload all models.
     if not listed.HasField("model_config_list"):
         raise InputError(
             f"{path}: has no model_config_list; list a model, write "

@@ -1,7 +1,8 @@
 """Reads JSON, text, arrays and archives from untrusted sources.
 
-A file must be plain (no device or pipe), no link out of its folder, and not too
-large. A damaged file raises `InputError` with a message of one line.
+`check_plain_file` refuses devices, pipes, links out of a folder, and files that
+are too large. `reading`, `line_chunks` and `text_lines` do not call this check.
+A damaged file raises `InputError` with a message of one line.
 """
 
 import csv

@@ -1,9 +1,9 @@
 """The PyTorch peer of two towers, as an experienced user would write it.
 
-An `EmbeddingBag` sums the trigram vectors of each word. A vector has three
-numbers for each cell of the LSTM, as in our own model. `nn.LSTM` reads packed
-sequences, and `SGD` has Nesterov momentum. The texts are hashed and packed
-before the clock starts, an advantage for this peer.
+An `EmbeddingBag` sums the trigram vectors of each word. A trigram vector has
+three numbers for each cell of the LSTM, as in `LSTMEncoder`. `nn.LSTM` reads
+packed sequences, and `SGD` has Nesterov momentum. The texts are hashed and
+packed before the clock starts, an advantage for this peer.
 """
 
 import sys

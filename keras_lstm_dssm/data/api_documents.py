@@ -54,8 +54,8 @@ def build_api_documents(
     documents are in dev, and in test if 3 or more are in test.
 
     Modules are split into train, dev (at most 10 % of the documents) and test
-    (at most 20 %). Two modules are in the same split if both have the same, or
-    nearly the same, sentence of 8 or more words.
+    (at most 20 %). Two modules are in the same split if they share a sentence
+    of 8 or more words. Nearly equal sentences count as equal.
 
     Args:
         folder: The folder to write. Default: a folder in

@@ -105,7 +105,7 @@ C_MODULES = (
 
 
 class Definition(NamedTuple):
-    """Holds the module, name and docstring of a function, class or method."""
+    """Holds the docstring of a module, class, function or method."""
 
     module: str
     name: str  # "" for a module itself

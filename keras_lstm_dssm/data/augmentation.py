@@ -15,7 +15,7 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 def misspell(text: str, rate: float, seed: int = 0) -> str:
     """Misspells each word of three or more letters with probability `rate`.
 
-    With the same seed, a higher rate gives the errors of a lower rate and more.
+    With the same seed, a higher rate adds errors to the errors of a lower rate.
     """
     words = []
     for index, word in enumerate(text.split()):

@@ -88,7 +88,7 @@ def parse_line(line: bytes) -> Pair | str:
 
 def _wrong_weight(field: bytes) -> str | None:
     try:
-        # `float` accepts "1_0", so "_" is replaced by a sign that it rejects.
+        # `float` accepts "1_0" and rejects "1?0", so "?" replaces "_".
         weight = float(field.replace(b"_", b"?"))
     except ValueError:
         return "2 tabs"
@@ -174,8 +174,8 @@ def _is_plain_utf8(chunk: bytes) -> bool:
 
 
 # To shuffle a log, blocks of consecutive lines are read in random order.
-_LEAST_LINES = 8  # smallest number of lines in a block
-_MOST_BLOCKS = 1 << 22  # longer logs have longer blocks, not more blocks
+_LEAST_LINES = 8  # in a block; the last block of a file may have fewer
+_MOST_BLOCKS = 1 << 22  # if a log would have more blocks, blocks get longer
 _READ_AT_ONCE = 1 << 30  # largest number of bytes in a call of `os.pread`
 
 
@@ -202,7 +202,8 @@ class LineBlocks:
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
         # gzip allows no random access: one file holds all decompressed files.
         self._decompressed: IO[bytes] | None = None
-        # Offsets of each file's blocks and end, in bytes, after decompression.
+        # For each file, the offsets of all blocks and of the end, in bytes. The
+        # offsets of a .gz file are positions in `_decompressed`.
         self._starts = [self._find_starts(file) for file in self.files]
         self._first_block = np.cumsum(
             [0, *(len(starts) - 1 for starts in self._starts)]
@@ -339,7 +340,7 @@ class ClickLog:
 
     A line is a query, a tab, and the clicked title, in UTF-8. A pair that was
     clicked n times is on n lines, or on one line with a second tab and the
-    weight n. A weight is above 0, at most 1e9. Byte order marks, CRLF line ends
+    weight n. A weight is from 1.2e-38 to 1e9. Byte order marks, CRLF line ends
     and blank lines at the end are accepted. A line is bad if it has one
     column or more than three, a third column that is not a weight, an empty
     field, invalid UTF-8, a NUL byte, a carriage return before its end, or more
@@ -374,7 +375,8 @@ class ClickLog:
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             paths = [paths]
-        # Not sorted by path: the name of a folder would change the batches.
+        # The order of `paths` is kept. If all files were sorted by path, the
+        # name of a folder would change the batches.
         files = dict.fromkeys(
             file for path in paths for file in sorted(_files(os.fspath(path)))
         )

@@ -303,7 +303,7 @@ class DocumentFolder(JudgedQueries):
         return "\n".join(lines)
 
     def _read(self, counts: DocumentCounts) -> Iterator[Document]:
-        """Yields the documents; fills `split_of`, `cut` and `bad_lines`."""
+        """Yields documents; sets `counts.split_of`, `.cut` and `.bad_lines`."""
         bad = BadLines(self.max_bad_lines, LINE_EXPECTED)
         counts.bad_lines = bad.counts
         try:
@@ -340,7 +340,7 @@ def write_documents(
     queries: Mapping[str, str],
     qrels_by_split: Mapping[str, _Qrels],
 ) -> DocumentFolder:
-    """Writes a folder of documents, which appears only when it is complete.
+    """Writes documents to a folder; the folder appears only when complete.
 
     Args:
         folder: The folder to create.

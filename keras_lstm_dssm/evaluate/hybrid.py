@@ -185,10 +185,10 @@ def measure_hybrid(
 ) -> Measured:
     """Measures a hybrid of a `TwoTower` and BM25, and each of its parts alone.
 
-    The weights are fitted to dev of `settings.dev`, by default of `collection`.
-    Nothing is fitted if dev is missing, or if dev is measured and
-    `settings.dev` is not set. The weights then come from `stored`, or without
-    `stored` from the defaults of `HybridSettings`.
+    The weights are fitted to the split dev of the data `settings.dev`, by
+    default of `collection`. Nothing is fitted if these data have no dev, or if
+    `settings.dev` is not set and `settings.split` is "dev". The weights then
+    come from `stored`, or without `stored` from `HybridSettings()`.
 
     `Measured.about` has `hybrid_settings` and `calibration`. If the weights are
     fitted, it also has `hybrid_dev`.
@@ -301,7 +301,7 @@ def fit_hybrid(
         for rows, judged in candidates:
             judged.parts[:, -1] = -title_hubness[rows]
         weights = _fit_parts(lists, names)
-    if not weights.any():  # no part ranks relevant titles above others
+    if not weights.any():  # no part ranks relevant titles above other titles
         weights = np.array([*settings.of_parts(names).weights.values()])
     hits = [_first_hits(judged, weights) for judged in lists]
     scores, relevant = map(np.concatenate, zip(*hits, strict=True))

@@ -34,7 +34,7 @@ that match the query, or `None` if all titles match."""
 class CorpusSystem(System):
     """Reranks and retrieves by a score for each title of a corpus.
 
-    `rerank` and `retrieve` give a title the same score.
+    `rerank` and `retrieve` give a title the same score before ties are broken.
     """
 
     parameters = 0  # number of learnt parameters

@@ -63,9 +63,9 @@ class FlatSequences(NamedTuple):
 class FlatPacking(NamedTuple):
     """Orders the values of `FlatSequences` by the time when an LSTM reads them.
 
-    First come the values that are read at time 0, then those of time 1, etc.
-    Within each time, the longest sequence comes first. At time 0, a forward
-    LSTM reads the first value of a sequence, a backward LSTM the last value.
+    The values of time 0 come first, then the values of time 1, etc. Within each
+    time, the longest sequence comes first. At time 0, a forward LSTM reads the
+    first value of a sequence, and a backward LSTM reads the last value.
     """
 
     counts: tf.Tensor  # int32 `(time,)`: number of values read at each time
@@ -234,7 +234,8 @@ def run_on_rows(
     steps, positions = packing.steps[:directions], packing.places[:directions]
     direction = tf.range(directions)[:, tf.newaxis]
     size = tf.shape(inputs[0])[0]
-    # `table`, below, has `size` projected inputs of each direction in turn.
+    # `table`, below, has `size` projected inputs for the forward LSTM, then
+    # `size` projected inputs for the backward LSTM, if any.
     rows = tf.gather(index, steps) + direction * size
 
     def run(

@@ -68,8 +68,9 @@ class DynamicPooling(Configured, keras.layers.Layer):
 
     Call arguments:
         cells: Float `(pairs, m, n, channels)`.
-        query_lengths: int32 `(pairs,)`, the rows without padding, 0 to m.
-        document_lengths: int32 `(pairs,)`, the columns without padding, 0 to n.
+        query_lengths: int32 `(pairs,)`, number of rows without padding, 0 to m.
+        document_lengths: int32 `(pairs,)`, number of columns without padding,
+            0 to n.
 
     Returns:
         Float `(pairs, rows, columns, channels)`; zero for a pair with a text
@@ -215,7 +216,7 @@ class KMaxPooling(Configured, keras.layers.Layer):
         chosen = tf.gather(
             tf.reshape(cells, [pairs, m * slices, n]), index, batch_dims=1
         )
-        # If a query has fewer than k words, this leaves out rows of padding.
+        # If a query has fewer than k words, `rows` may have rows of padding.
         exists = rows < query_lengths[:, tf.newaxis, tf.newaxis]
         chosen = tf.where(exists[..., tf.newaxis], chosen, lowest)
         flat = tf.reshape(chosen, [pairs, slices, row_count * n])
@@ -300,7 +301,7 @@ class OrderedKMax(keras.layers.Layer):
             tf.where(real, values, lowest), largest, sorted=True
         ).indices
         is_value = tf.sequence_mask(counts, largest)[:, tf.newaxis]
-        # In the order of the text; entries that are no values come last.
+        # Sorts by position in the text; entries beyond `counts` come last.
         index = tf.sort(tf.where(is_value, index, time))
         chosen = tf.gather(values, tf.minimum(index, time - 1), batch_dims=2)
         chosen = tf.where(is_value, chosen, tf.zeros([], values.dtype))

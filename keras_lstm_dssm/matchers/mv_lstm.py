@@ -60,7 +60,7 @@ class PairedTexts(NamedTuple):
 
     def groups(self) -> Iterator["PairedTexts"]:
         """Divides the pairs into groups of consecutive pairs."""
-        # Padded to the batch's longest text, most cells would be padding.
+        # Without groups, most cells of the batch would be padding.
         pairs, count = tf.size(self.rows), _DOCUMENT_PARTS * _QUERY_PARTS
         for number in range(count):
             start, end = number * pairs // count, (number + 1) * pairs // count

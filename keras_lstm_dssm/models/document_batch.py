@@ -146,7 +146,7 @@ def sentence_lists(documents: Any) -> list[list[bytes]]:
 def document_batches(
     x: Any, batch_size: int | None = None, shuffle_seed: int | None = None
 ) -> tf.data.Dataset:
-    """Makes batches from three lists; checks and returns a dataset `x`."""
+    """Batches three lists; if `x` is a dataset, checks and returns `x`."""
     if isinstance(x, tf.data.Dataset):
         if not is_hashed(x.element_spec, HashedDocuments):
             _check_spec(x.element_spec)

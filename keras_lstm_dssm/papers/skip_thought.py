@@ -401,10 +401,10 @@ class SkipThoughtSystem(DenseSystem):
             words, self.embedding, self.units, bidirectional=name == "bi"
         )
         model = SkipThought(encoder, self.sampled * (self.sampled < words))
-        # As in the paper. XLA cannot compile `tf.boolean_mask`.
         model.compile(
+            # The paper also uses Adam, and clips gradients with a limit of 10.
             keras.optimizers.Adam(self.learning_rate, global_clipnorm=10.0),
-            jit_compile=False,
+            jit_compile=False,  # XLA cannot compile `tf.boolean_mask`
         )
         run = model.fit(
             triples(marked, lookup, self.batch_size, self.seed),
@@ -459,7 +459,7 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields runs of two or more sentences: none held out, not all known."""
+    """Yields runs of 2+ sentences, one or more of them new, none held out."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):
