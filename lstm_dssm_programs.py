@@ -132,7 +132,8 @@ def call_received(connection: "Connection") -> None:
 
 
 if __name__ == "__main__":
-    # `keras_lstm_dssm` looks in `sys.modules` for this name, not `__main__`.
+    # `keras_lstm_dssm` looks for `lstm_dssm_programs` in `sys.modules`. Without
+    # this import, the module is there only as `__main__`.
     import lstm_dssm_programs
 
     if sys.argv[1:2] not in [[name] for name in PROGRAMS]:

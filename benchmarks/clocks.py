@@ -1,6 +1,7 @@
 """Clocks and medians.
 
-The module needs only NumPy, because the peers in `benchmarks.peers` import it.
+The peers in `benchmarks.peers` import this module and need no TensorFlow. This
+module therefore imports only NumPy and the standard library.
 """
 
 import statistics

@@ -1,7 +1,8 @@
 """A client of TF Serving's REST API, with NumPy and the standard library only.
 
-The client keeps connections open, and repeats requests that a server did not
-process. One deadline limits connecting, sending and receiving together.
+The client keeps connections open, and repeats requests after a failed
+connection or a reply of 503 or 429. One deadline limits connecting, sending and
+receiving together.
 """
 
 import base64
@@ -512,10 +513,10 @@ class HttpClient(TextClient):
         target: The server's address, such as `http://127.0.0.1:8501` or
             `https://db1:8501/prefix`; `http://` may be left out.
         timeout: Maximum seconds of a request and its repetitions, by default 5.
-            The look-up of the host's name is not counted. Many texts are sent
-            in several requests, each with this timeout. A request has at most
-            512 texts or pairs and half a megabyte of text, and asks for at most
-            262,144 hits.
+            A look-up of the host's name is not interrupted. Many texts are
+            sent in several requests, each with this timeout. A request has at
+            most 512 texts or pairs and half a megabyte of text, and asks for at
+            most 262,144 hits.
         max_message_mb: Maximum size of a reply, in MiB, by default 64.
         credentials: TLS settings for an https address, for example from
             `tls_context`; by default the system's authorities are trusted.
@@ -527,8 +528,8 @@ class HttpClient(TextClient):
             address, a number is out of range, the token is malformed, or the
             token would be sent to another machine without encryption.
 
-    If the server cannot be reached, or replies with 503 or 429, a request is
-    repeated up to four times within `timeout`. `$http_proxy` is ignored.
+    A request is repeated up to four times within `timeout` if a connection
+    fails, or if the server replies with 503 or 429. `$http_proxy` is ignored.
 
     Example:
         >>> with HttpClient("http://127.0.0.1:8501") as client:

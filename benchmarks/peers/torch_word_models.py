@@ -97,7 +97,8 @@ class TorchMVLSTM(TorchMatcher):
         v = functional.normalize(self.positions(document), dim=2)
         mask = query.mask.repeat(copies, 1)[:, None, :, None]
         mask = mask & document.mask[:, None, None, :]
-        # W [u; v] = W_1 u + W_2 v needs a product per word, not per word pair.
+        # W [u; v] = W_1 u + W_2 v. The right side needs a product per word,
+        # the left side a product per pair of words.
         first, second = self.linear.weight.chunk(2, dim=1)
         query_part = functional.linear(u, first, self.linear.bias)
         document_part = functional.linear(v, second)
@@ -108,7 +109,7 @@ class TorchMVLSTM(TorchMatcher):
         cells = cells.masked_fill(~mask, -1.0).flatten(2)
         if cells.shape[2] < self.k:
             cells = functional.pad(cells, (0, self.k - cells.shape[2]))
-        # Pairs with padding are -1, below all word pairs. relu turns -1 into 0.
+        # Cells of padding are -1, below the cells of words. relu turns -1 to 0.
         strongest = functional.relu(cells.topk(self.k, dim=2).values)
         hidden = functional.relu(self.hidden(strongest.flatten(1)))
         return self.score(hidden).view(copies, -1)

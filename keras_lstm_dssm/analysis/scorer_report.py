@@ -184,10 +184,10 @@ class ComparedQuery(NamedTuple):
 def example_answers(
     scorer: PairScorer,
     lists: Sequence[JudgedList],
-    titles: list[str],  # BM25 finds negatives here if a list has none
+    titles: list[str],  # BM25 finds a list's missing negatives in titles
     count: int = 3,
 ) -> list[ComparedQuery]:
-    """Draws queries, each with a right answer and the top-scored negative."""
+    """Picks random queries, with a right answer and the top-scored negative."""
     order = np.random.default_rng(0).permutation(len(lists))
     drawn = _with_negatives((lists[row] for row in order), titles)
     examples = []

@@ -263,7 +263,7 @@ class KeyVec(TextModel):
         losses = self.loss.parts(counts, costs)
         self._read_loss.update_state(losses[:, 0])
         self._key_word_loss.update_state(losses[:, 1])
-        self._record(loss, _first_is_salient(logits, batch.salient, document))
+        self._record(loss, _best_is_salient(logits, batch.salient, document))
         return loss
 
     def read_sentences(
@@ -379,7 +379,7 @@ class KeyVec(TextModel):
     def key_sentences(
         self, document: str | Sequence[str], n: int = 3
     ) -> list[tuple[str, float]]:
-        """Returns the n sentences of a document with the largest p_i.
+        """Returns the document's n sentences with the largest p_i.
 
         The result has pairs of a sentence and its p_i, the largest p_i first.
         Sentences with equal p_i keep their order.
@@ -482,7 +482,7 @@ def _key_vocabulary(
     return words.lookup
 
 
-def _first_is_salient(
+def _best_is_salient(
     logits: tf.Tensor, salient: tf.Tensor, document: tf.Tensor
 ) -> tf.Tensor:
     largest = tf.math.segment_max(logits, document)

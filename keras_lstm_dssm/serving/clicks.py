@@ -85,7 +85,7 @@ class AppendedFile:
             raise
 
     def _open(self) -> int:
-        # Makes the folder again if a user has moved it.
+        # If a user has moved the folder, the folder is made again.
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Without O_NONBLOCK, opening a pipe or a device could wait.
         descriptor = os.open(
@@ -197,7 +197,7 @@ class ClickWriter:
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
-        """Returns a click as a line; None if no line can represent it."""
+        """Returns a click as a line; None if the click does not fit a line."""
         line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None

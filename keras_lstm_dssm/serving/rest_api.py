@@ -90,7 +90,7 @@ class RestApi:
         self._metrics = metrics
 
     def known(self, method: str, path: str) -> tuple[str, str] | None:
-        """Returns the names of the gRPC method and of the model.
+        """Returns the names of a request's gRPC method and model.
 
         Returns None if the request is for no gRPC method of this server, or if
         the model is not served.
@@ -138,8 +138,8 @@ class RestApi:
         """Returns the states of a model's versions.
 
         If the protocol `openai` is allowed and the path has no version or
-        label, the reply for a served model also has OpenAI's fields of a model.
-        The reply for the model `TOWERS` then has only OpenAI's fields.
+        label, OpenAI's fields of a model are added for served models. In this
+        case, the reply for the model `TOWERS` has only OpenAI's fields.
         """
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(

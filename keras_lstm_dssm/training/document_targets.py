@@ -189,8 +189,8 @@ class DocumentTargets:
                 `salience_threshold` of `documents`.
 
         Raises:
-            InputError: No document has a summary, though `key_words` are
-                chosen from summaries.
+            InputError: No document has a summary, neither `theta` nor the
+                teacher gives a threshold, and `key_words` need summaries.
         """
         similarities = list(teacher.similarities(documents))
         theta = teacher.theta if theta is None else theta
@@ -388,8 +388,8 @@ class DocumentExamples:
         self, batch_size: int, seed: int, epoch: int, excerpt: int
     ) -> list[np.ndarray]:
         order = permutation(len(self), seed, epoch)
-        # Documents longer than an excerpt count as equally long. The order of
-        # these documents stays random.
+        # Documents of `excerpt` or more sentences count as equally long. The
+        # order of these documents stays random.
         lengths = np.minimum(self._lengths, excerpt or self._lengths.max())
         batches = []
         for pool in range(0, len(order), _POOL * batch_size):

@@ -66,7 +66,7 @@ def salient_sentences(similarity: np.ndarray, theta: float) -> np.ndarray:
     if not np.isnan(similarity[0]):
         above = order[similarity[order] > theta]  # S* of Bi and Ma 2017
         # If no sentence is above theta, the most similar sentence is salient.
-        # Otherwise the model would learn to choose no sentence.
+        # Without this rule, the model would learn to choose no sentence.
         order = above if len(above) else order[:1]
     salient = np.zeros(len(similarity), bool)
     salient[order] = True

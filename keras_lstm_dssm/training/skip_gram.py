@@ -60,7 +60,7 @@ def skip_gram_vectors(
     The method is skip-gram with negative sampling (Mikolov et al. 2013).
     Settings without an argument are gensim's defaults, except `min_count=1` and
     `workers=1`. gensim ignores the rest of a text after 10,000 words. Words
-    that are not in the vocabulary do not count.
+    that are not in the vocabulary are removed from the texts first.
     """
     check_at_least(1, dimension=dimension, window=window, epochs=epochs)
     check_at_least(0, seed=seed)

@@ -1,4 +1,4 @@
-"""`TowerTraining` trains two towers. `Replay` draws old clicks for it."""
+"""`TowerTraining` trains two towers. `Replay` draws old clicks to train on."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class Replay:
         self.log = open_log(
             spec.data, min_relevant, folder / _CLICKS, max_bad_lines, fields
         )
-        # Number of old clicks in each epoch, each at most once.
+        # Number of old clicks in each epoch. No old click repeats in an epoch.
         self.rows = min(max(1, round(spec.share * new)), self.log.count())
         self.seed = seed
         self.path = folder / _FILE
@@ -299,14 +299,14 @@ class TowerTraining(Training):
         return batches
 
     def validation_batches(self, pairs: ClickLog) -> tf.data.Dataset:
-        """Returns batches for validation, with any corpus negatives."""
+        """Returns validation batches, with corpus negatives as in training."""
         batches = super().validation_batches(pairs)
         return self.corpus.attach(batches) if self.corpus else batches
 
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (from 1) to train on them."""
+        """Returns batches, and the last epoch (from 1) with these batches."""
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):

@@ -12,6 +12,7 @@ KINDS = ("clicks", *BAD_KINDS, "unknown id", "double click")
 def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
     """Makes view `row` and table `click`; `split` is SQL for a row's split."""
     wrong_time = "isnan(time)" + " OR time IS NULL" * by_time
+    # `part` is the number of a row's log, from 1; 0 for judged queries.
     # A double click repeats client, query and id, at most `seconds` later.
     con.execute(f"""
         CREATE TABLE doubled AS
@@ -50,7 +51,7 @@ def define_clicks(con: Any, split: str, seconds: float, by_time: bool) -> None:
 
 
 def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
-    """Returns query, id and title of the first clicks after log `after`."""
+    """Returns query, id and title of the first clicks with `part` > `after`."""
     return con.execute(f"""
         SELECT w.text, p.key, title
         FROM click JOIN written w ON spelling = w.n
@@ -62,8 +63,9 @@ def first_clicks(con: Any, after: int, count: int) -> list[tuple[str, ...]]:
 def count_kinds(con: Any, after: int) -> tuple[dict[str, tuple[int, str]], int]:
     """Counts the rows of each kind, and the training clicks.
 
-    Returns kind -> (number of rows, an example) for the logs after log number
-    `after`, and the number of training clicks of all logs.
+    Returns kind -> (number of rows, an example) for the logs with `part` >
+    `after`, and the number of training clicks of all logs. Rows with weight 0
+    are not counted.
     """
     rows = con.execute(f"""
         SELECT kind, coalesce(sum(clicks) FILTER (part > {after}), 0),

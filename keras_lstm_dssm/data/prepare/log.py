@@ -46,7 +46,7 @@ def define_functions(con: Any) -> None:
 
 
 def seconds_of(con: Any, text: str) -> float:
-    """Converts `test_after`, by default in UTC, to seconds since 1970."""
+    """Converts `test_after` (UTC if it names no zone) to seconds since 1970."""
     ((seconds,),) = con.execute("SELECT seconds_of(?)", [text]).fetchall()
     if seconds is None:
         raise InputError(
@@ -160,7 +160,8 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Sorted, as threads read in any order, and only one could number rows.
+        # Threads read rows in any order, and only a single thread could number
+        # the rows in the log's order. The rows are therefore sorted.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
@@ -190,7 +191,7 @@ def case_of_actions(action: str, actions: dict[str, float]) -> str:
 def check_actions(
     con: Any, select: str, actions: dict[str, float], source: str
 ) -> dict[str, int]:
-    """Counts rows by action; `InputError` if there are only other actions."""
+    """Counts rows by action; `InputError` if only unknown actions are found."""
     counts = dict(
         con.execute(
             f"SELECT action, count(*) FROM (SELECT {select}) WHERE action IS"
