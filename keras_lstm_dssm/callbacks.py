@@ -72,7 +72,7 @@ def explain_failure(
     run: RunFolder | None,
     model: Any,
     logs: Iterable[ClickLog],  # as they were when the training began
-    batches: Callable[[int], tf.data.Dataset],  # n -> batches from step n on
+    batches: Callable[[int], tf.data.Dataset],  # n -> batches after n steps
 ) -> None:
     """Raises an `InputError` that says what to do, if the cause is known.
 
@@ -197,7 +197,7 @@ class BestEpoch(keras.callbacks.Callback):
         return metric > best
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Evaluates the model if the epoch is due."""
+        """Evaluates the model, if `is_due` is true for the epoch."""
         if not self.is_due(epoch + 1, self.params["epochs"]):
             return
         metrics = self.metrics()
@@ -274,7 +274,7 @@ class RankingEvaluation(BestEpoch):
             `False`.
 
     Attributes:
-        best: The best value so far, from 0 to 1; `None` before the first
+        best: The best value so far, at most 1; `None` before the first
             evaluation.
         best_epoch: The epoch of the best value, counted from 1.
         best_weights: With `keep_best`, the weights of the best epoch.
@@ -328,7 +328,7 @@ class RankingEvaluation(BestEpoch):
         return {self.name: self.evaluate()}
 
     def evaluate(self) -> float:
-        """Returns the metric of the model's current weights, from 0 to 1."""
+        """Returns the metric of the model's current weights, at most 1."""
         return self._value(system_of(self.model, progress=self.progress))
 
     def _value(self, system: System) -> float:

@@ -1,7 +1,8 @@
 """Computes initial values of large tables, and stores the changed rows.
 
 Most rows of a trigram table keep their initial values, which can be computed
-from a seed (`HashedUniform`). Files hold only the changed rows (`write_table`).
+from a seed (`HashedUniform`). If at most half of the rows have changed, files
+hold only the changed rows (`write_table`).
 """
 
 import random
@@ -105,7 +106,7 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads a table of `write_table`; an array `start` must be given again."""
+    """Reads a table of `write_table`; give the same `start`, if an array."""
     if key in store.keys():
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])

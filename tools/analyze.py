@@ -7,10 +7,11 @@ Example:
 
 For two towers, the page has Figs. 4 to 7 and Tables I to III of Palangi et al.
 2016 for a query and a title, the attenuation of each word, the nearest titles
-and a map of titles. With --claims the page also has measurements on the data.
-Are attenuated words stop words? How much of the cosine remains if texts have
-only their keywords? Are the words that activate the same cell of an encoder
-similar? With --projector, titles and vectors are also written for TensorBoard.
+and a map of titles. With --claims the page also has measurements on the data:
+whether attenuated words are stop words, how much of the cosine remains if texts
+have only their keywords, and whether the words that activate the same cell of
+an encoder are similar. With --projector, titles and vectors are also written
+for TensorBoard.
 
 For an MV-LSTM, the page has interaction matrices of test queries with a right
 and a wrong answer, and the words that match best. For a KeyVec, the page has

@@ -9,8 +9,8 @@ for a hybrid. --server is the address of TF Serving or lstm-dssm-serve. Neither
 
 A server can also have a pair scorer or a KeyVec (--model). For a pair scorer,
 the first argument is the query, and all others are documents to score. For a
-KeyVec, each argument is a text. Its k best key sentences are printed with their
-probabilities, and then k key words.
+KeyVec, each argument is a text. For each text, the k best key sentences are
+printed with their probabilities, and then k key words.
 
 Example:
   lstm-dssm-search --models=MODELS "angle bracket"

@@ -14,7 +14,8 @@ from keras_lstm_dssm.settings.fields import (
     types_of,
 )
 
-_MARGIN = 1e-9  # absl includes bounds: an excluded bound moves by _MARGIN
+# absl allows a value equal to a bound, so excluded bounds move by _MARGIN.
+_MARGIN = 1e-9
 _MOST = 1e30  # largest value of a float flag; float32 overflows at 3e38
 
 

@@ -34,7 +34,7 @@ class Distinct(NamedTuple):
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
     lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
     text_index: np.ndarray  # int32 `[batch]`, each text's column in `words`
-    word_range: np.ndarray  # int32 `[n]`; `jit` reads n from this shape
+    word_range: np.ndarray  # int32 `[n]`; `jit` uses only the shape, to know n
 
 
 def distinct(texts: Texts) -> Distinct:
@@ -82,7 +82,7 @@ def _padded(values: np.ndarray, size: int, value: int = 0) -> np.ndarray:
 def new_tower(key: jax.Array, trigram_count: int, cells: int) -> Parameters:
     """Draws weights of an LSTM with input and output gate, but no forget gate.
 
-    The columns belong to input gate, candidate and output gate, in this order.
+    Each array has columns for input gate, candidate and output gate, in order.
     """
     table_key, kernel_key = jax.random.split(key)
     shape = trigram_count, 3 * cells

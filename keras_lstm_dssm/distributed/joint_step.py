@@ -42,8 +42,8 @@ class JointBatch(NamedTuple):
     """
 
     rows: list[JointRows]  # for each tower, the table rows that batches read
-    # int32: indices in this worker's distinct titles, only of the titles that
-    # no worker of lower rank has
+    # int32: the titles that this worker contributes, as indices in this
+    # worker's distinct titles. No worker of lower rank has these titles.
     contributed: tf.Tensor
     counts: list[tf.Tensor]  # the number of titles that each worker contributes
     # int32 `(all pairs,)`: index of each clicked title in all distinct titles

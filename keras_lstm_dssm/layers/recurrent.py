@@ -65,7 +65,7 @@ def earlier_values(values: tf.Tensor, counts: tf.Tensor) -> tf.Tensor:
 
 
 _STEPS = 2
-"""Steps per loop iteration. Its overhead takes as long as two steps."""
+"""Steps per iteration. An iteration's overhead takes as long as two steps."""
 
 
 def run_single_sequence(cell: RecurrentCell, values: tf.Tensor) -> tf.Tensor:
@@ -127,7 +127,7 @@ def run_forward(
     steps: PackedSequence,
     names: Sequence[str],
 ) -> Arrays:
-    """Runs a cell from zero states; returns activations `names` over time."""
+    """Computes the activations in `names` at all steps, from zero states."""
 
     def write(t: tf.Tensor, now: Tensors, arrays: Arrays) -> Arrays:
         return {
@@ -516,7 +516,7 @@ class Recurrent(keras.layers.Layer):
     def _keras_outputs(
         self, inputs: tf.Tensor, mask: tf.Tensor | None, initial_state: Any
     ) -> Any:
-        # If the layer were an attribute, saved files would have the cell twice.
+        # If `layer` were an attribute, saved files would have the cell twice.
         layer = keras.layers.RNN(
             self.cell,
             return_sequences=self.return_sequences,

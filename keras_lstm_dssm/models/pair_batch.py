@@ -163,7 +163,11 @@ class PairHasher(Hasher):
     def dataset(
         self, batches: tf.data.Dataset, untrained: bool = False
     ) -> tf.data.Dataset:
-        """Hashes a dataset's batches in parallel."""
+        """Hashes a dataset's batches in parallel.
+
+        With `untrained`, each `WordBatch` also has the untrained columns of the
+        vectors, if the encoder has untrained columns.
+        """
         if is_hashed(batches.element_spec, HashedPairs):
             return batches
         if isinstance(batches.element_spec[0], WordBatch):

@@ -467,7 +467,7 @@ def _scorer(matcher: str, **config: Any) -> ScorerRecipe:
 
 def _cntn(**config: Any) -> ScorerRecipe:
     # The first steps of Adagrad are about as long as the learning rate. With a
-    # learning rate of 0.03 they saturate the tanh units of CNTN permanently.
+    # learning rate of 0.03 these steps saturate CNTN's tanh units permanently.
     return ScorerRecipe("CNTN", config, learning_rate=0.003)
 
 

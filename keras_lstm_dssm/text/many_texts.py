@@ -168,7 +168,7 @@ class _Calls:
             self._exiting = True
             self._changed.wait_for(lambda: not self._running)
         if self._any_begun:
-            time.sleep(0.1)  # calls that begin now get `StopIteration`
+            time.sleep(0.1)  # lets calls that begin now get `StopIteration`
 
 
 _CALLS = _Calls()
@@ -341,7 +341,7 @@ class _Rows:
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the values of `rows`, and each value's index in `rows`."""
+        """Returns rows' values and `index`; value j is of `rows[index[j]]`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
         # Position in `_values` = position in the result + `shift` of the row.

@@ -41,8 +41,8 @@ def mine_negatives(
 
     Exact search computes a cosine for each query and title. If there are more
     than `max_comparisons` cosines, up to 50,000 titles are sampled, and as many
-    queries as the bound allows. Mine repeatedly, with different seeds, to reach
-    all queries and titles.
+    queries as `max_comparisons` allows. Mine repeatedly, with different seeds,
+    to reach all queries and titles.
 
     Args:
         model: A `TwoTower`.
@@ -170,7 +170,7 @@ class HardNegatives:
     _normalized: NormalizedTextCache | None = field(default=None, init=False)
 
     def next_mining(self, epoch: int) -> int:
-        """Returns the next epoch, counted from 0, that begins with mining."""
+        """Returns the first epoch with mining after `epoch`, counted from 0."""
         return (epoch // self.recipe.mine_every + 1) * self.recipe.mine_every
 
     def of_epoch(
