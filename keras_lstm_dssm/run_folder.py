@@ -333,7 +333,7 @@ def load_run(path: str | os.PathLike[str]) -> Any:
         A `TwoTower`, a `PairScorer` or a `KeyVec`.
 
     Raises:
-        InputError: The folder has no model.
+        InputError: The folder has no model, or the model cannot be read.
 
     Example:
     >>> model = dssm.load_run("build/run")

@@ -190,7 +190,7 @@ class KeyParts(NamedTuple):
 
     Attributes:
         sentences: Pairs of a sentence and the probability that the sentence is
-            salient, most probable first.
+            a key sentence, most probable first.
         words: Words that the document's vector predicts, most probable first.
             The document need not contain these words.
 
@@ -573,7 +573,7 @@ def check_count(count: Any, name: str) -> None:
 
 
 def rows_for(k: int, name: str = "k") -> int:
-    """Returns the maximum number of texts in a request for k results a text."""
+    """Returns how many texts a request for k results per text may have."""
     check_count(k, name)
     return min(_ROWS, max(1, _HITS // k))
 

@@ -34,8 +34,8 @@ class KeyVecModule(EncodingModule):
         self.vocabulary = tf.Variable(
             as_strings(model.key_vocabulary), trainable=False
         )
-        # Keeps methods of the model. If the model were an attribute, TensorFlow
-        # would save the model, too.
+        # The module has methods of the model. If the model were an attribute,
+        # TensorFlow would save the model, too.
         self._read_sentences = model.read_sentences
         self._word_probabilities = model.word_probabilities
         self._encode_documents = model.encode
@@ -91,8 +91,8 @@ class KeyVecModule(EncodingModule):
     ) -> tuple[tf.RaggedTensor, tf.Tensor, tf.Tensor]:
         """Reads documents, for all signatures.
 
-        Returns their sentences, their vectors d of eq. (3) of Bi and Ma 2017,
-        and the probability p_i of each sentence.
+        Returns the documents' sentences, the documents' vectors d of eq. (3) of
+        Bi and Ma 2017, and the probability p_i of each sentence.
         """
         # An empty batch gets an empty document, because the LSTM needs one row.
         extra = tf.cast(tf.equal(tf.shape(text)[0], 0), tf.int32)

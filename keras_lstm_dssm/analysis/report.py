@@ -36,7 +36,8 @@ class Report(NamedTuple):
     values: dict[str, Any]  # the results, for JSON
     bad_lines: dict[str, int] = {}  # numbers of skipped lines by reason
     csv: Mapping[str, Sequence[Mapping[str, Any]]] = {}  # rows by file name
-    # For TensorBoard: a noun such as "titles", texts, and texts' vectors.
+    # For TensorBoard: a noun for the texts, such as "titles"; the texts; and a
+    # function that returns the texts' vectors.
     projected: tuple[str, Sequence[str], Callable[[], np.ndarray]] | None = None
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -49,7 +50,8 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    The defaults are from the run or, if `settings.data` is set, 0 and 1.
+    If `settings.data` is set, `max_bad_lines` is 0 by default, and
+    `min_relevant` is 1. Otherwise, missing values are from the run.
     """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines

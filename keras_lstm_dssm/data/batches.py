@@ -190,7 +190,7 @@ def _pair_batches(
 ) -> tf.data.Dataset:
     """Makes `count` batches; `epochs()` yields each epoch's arrays of lines."""
     columns = 3 if weighted else 2
-    # Calls from TensorFlow to Python are slow: an array has several batches.
+    # Calls from TensorFlow to Python are slow. So a call gets several batches.
     element_size = batch_size * max(1, _LINES_PER_ELEMENT // batch_size)
 
     def fields(lines: np.ndarray) -> np.ndarray:
@@ -433,7 +433,8 @@ class CorpusNegatives(DrawnNegatives):
         drawn += is_known * tf.cast(drawn >= row, tf.int32)
         drawn = tf.minimum(drawn, tf.size(self._titles) - 1)
         titles = tf.gather(self._titles, drawn)
-        # Without other titles the clicked title is taken. The loss ignores it.
+        # Without other titles, k copies of the clicked title are taken.
+        # The loss ignores the copies.
         return tf.where(count > 0, titles, document[:, tf.newaxis])
 
 
@@ -453,7 +454,7 @@ class ClickFrequencies:
     count.
 
     Args:
-        titles: The clicked titles, repeated for each click.
+        titles: The clicked title of each click.
         buckets: The number of counters, 8 bytes each. Default 2^20.
         split: How words are separated (`normalize_texts`). Default `"space"`.
         weights: The weight of each click. Default `None`: 1 for each click.
@@ -502,7 +503,8 @@ class ClickFrequencies:
     def count(self, counts: np.ndarray) -> None:
         """Sets `counts`, int or float `[buckets]`, and computes `log_q`."""
         self.counts = counts
-        # An unclicked title, such as a mined negative, counts as half a click.
+        # A bucket counts as half a click or more, because an unclicked title,
+        # such as a mined negative, can be in an empty bucket.
         share = np.maximum(counts, 0.5) / max(1, counts.sum())
         self.log_q = tf.constant(np.log(share), tf.float32)
 

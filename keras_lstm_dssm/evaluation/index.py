@@ -23,8 +23,8 @@ _BLOCK = 2**24  # number of scores in memory at once: 64 MiB of float32
 class Index:
     """Searches the vectors of a corpus exactly, in bounded memory.
 
-    Ties are broken by a hash of the query and the document id, not by the order
-    of the corpus.
+    Ties are broken by a hash of the query's text, if any, and the document id,
+    not by the order of the corpus.
 
     Args:
         encoder: The encoder of the documents: an object with
@@ -193,6 +193,7 @@ class Index:
             self.rough_cosines(vectors), len(vectors), progress
         )
         # A matrix product may round the cosines of equal vectors differently.
+        # So `cosines` computes the cosines of the nearest documents again.
         for n, rough in enumerate(searched):
             if exclude is not None:
                 rough[list(exclude[n])] = -np.inf
@@ -365,8 +366,9 @@ class IVFIndex:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Returns the indices and the cosines of titles, `[queries, n]` each.
 
-        n is k times the number of searched clusters, for the k best titles of
-        each. Missing titles have the index -1 and the cosine -inf.
+        n is k times the number of searched clusters. Each cluster has k columns
+        for the cluster's best titles. Missing titles have the index -1 and the
+        cosine -inf.
         """
         clusters_of = _nearest_centres(queries, self._centres, clusters)
         per_query = clusters_of.shape[1]

@@ -159,8 +159,8 @@ class SentenceReader(Configured, keras.layers.Layer):
         p_i = sigmoid(w_l' h_i + b_l)
 
     Eq. (2) of Bi and Ma 2017; p_i is the probability that sentence i is a key
-    sentence. Returns h `(n, 2 * units)` and the logits of p `(n,)`. With
-    `scores=False`, all logits are 0.
+    sentence. Returns, for n sentences, h `(n, 2 * units)` and the logits of p
+    `(n,)`. With `scores=False`, all logits are 0.
     """
 
     def __init__(
@@ -230,9 +230,9 @@ class DocumentEncoder(Configured, keras.layers.Layer):
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017. Takes h, the logits of p, and the index of each
-    sentence's document, int32 `(n,)`, ascending and without gaps. Returns
-    `(documents, dimension)`.
+    Eq. (3) of Bi and Ma 2017. Takes, for n sentences, h, the logits of p, and
+    the index of each sentence's document, int32 `(n,)`, ascending and without
+    gaps. Returns `(documents, dimension)`.
     """
 
     def __init__(
@@ -252,6 +252,6 @@ class DocumentEncoder(Configured, keras.layers.Layer):
     def call(
         self, states: tf.Tensor, logits: tf.Tensor, document: tf.Tensor
     ) -> tf.Tensor:
-        """Encodes documents from the weighted mean of their sentences."""
+        """Encodes documents from weighted means of sentences' states."""
         weights = sentence_weights(logits, document)[:, tf.newaxis]
         return self.dense(tf.math.segment_sum(weights * states, document))

@@ -217,8 +217,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""The rows by name. Models that are trained on clicks have random negatives, as
-in the paper. Exceptions: `best`, and rows whose label names other negatives."""
+"""The rows by name. Models that are trained on clicks have random negatives of
+the batch. Exceptions: `best`, and rows whose label names other negatives."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),

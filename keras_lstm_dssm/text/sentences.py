@@ -62,7 +62,7 @@ def split_sentences(
         At least one sentence; an empty document has one empty sentence.
 
     Raises:
-        InputError: `text` is not a string, or `max_words` is not from 2 to 500.
+        InputError: `text` has another type, or `max_words` is not 2 to 500.
 
     Example:
     >>> split_sentences("Sorts a list, e.g. a. It is\nstable. Use it!")

@@ -22,7 +22,7 @@ _IGNORED = {"name", "build_config"}
 
 
 class InitialModel(NamedTuple):
-    """A trained model and, if it comes from a run, recipe and folder."""
+    """A trained model, and the recipe and the folder of its run, if any."""
 
     model: Any
     recipe: ModelRecipe | None = None
@@ -59,7 +59,7 @@ class InitialModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The value that the field `words` has in a recipe of this model."""
+        """The value of the field `words` in a recipe that fits this model."""
         words = self.model.words
         if not hasattr(words, "vocabulary"):
             return "trigrams"

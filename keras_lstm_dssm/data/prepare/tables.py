@@ -34,6 +34,7 @@ _DELIMITERS = "\t,;|"
 _NO_DELIMITER = "'\x01'"  # SQL literal; very few lines have this character
 _ENDINGS = re.compile(r"\.(csv|tsv|txt|json|ndjson|jsonl|parquet)(\.gz)?$")
 _OBJECT = re.compile(r"(\w+\t)?\{")  # start of a line with a JSON object
+# Bulk files of Elasticsearch have an action line before each row.
 _ACTION_LINE = r'^\s*\{\s*"(index|create)"\s*:\s*\{[^{}]*\}\s*\}\s*$'
 
 
@@ -84,7 +85,7 @@ class Table(NamedTuple):
 
 
 def normal(name: str) -> str:
-    """Returns a column's name in lower case, with "_" for punctuation."""
+    """Returns a column's name in lower case: "Query (ID)" is "query_id"."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
