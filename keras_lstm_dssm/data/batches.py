@@ -69,7 +69,8 @@ def training_batches(
 
     Raises:
         InputError: A file of the log is wrong (see `ClickLog`), or
-            `shuffle_buffer` is less than 1.
+            `shuffle_buffer` is less than 1; `steps_per_epoch` is larger than
+            the number of batches in the log.
 
     Example:
         >>> batches = training_batches(
@@ -79,7 +80,13 @@ def training_batches(
     """
     check_at_least(1, shuffle_buffer=shuffle_buffer)
     blocks = log.blocks()
-    per_epoch = steps_per_epoch or -(-log.count() // batch_size)
+    whole = -(-log.count() // batch_size)
+    per_epoch = steps_per_epoch or whole
+    if per_epoch > whole:
+        raise InputError(
+            f"steps_per_epoch is {per_epoch}: expected at most {whole}, the"
+            f" batches of {batch_size} in {log.count():,} clicks"
+        )
     first_epoch, skipped_batches = divmod(first_step, per_epoch)
 
     def shuffled(epoch: int, skipped_lines: int) -> Iterator[np.ndarray]:

@@ -132,6 +132,8 @@ def test_epochs_of_fewer_steps(log):
     for first in (0, 5, 6, 13):
         rest = batches(log, steps_per_epoch=6, first_step=first)
         assert rest == short[first:]
+    with pytest.raises(InputError, match="is 10: expected at most 9, the bat"):
+        batches(log, steps_per_epoch=10)
 
 
 def test_evaluation_keeps_the_order(log):
