@@ -85,7 +85,7 @@ def has_library(name: str) -> bool:
 
 
 def memory_megabytes(field: str) -> float:
-    """Returns this process's megabytes: `VmRSS` is now, `VmHWM` the peak."""
+    """Returns resident megabytes now (`VmRSS`) or at the peak (`VmHWM`)."""
     # The peak that getrusage returns may be the peak of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     values = dict(line.split(":", 1) for line in lines)
@@ -192,7 +192,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender with the tasks that `function(*arguments)` gives."""
+    """Returns a contender; `function(*arguments)` returns name -> task."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")
@@ -238,7 +238,7 @@ def compare(
 
 
 def environments(contender: Contender) -> dict[str, dict[str, str]]:
-    """Returns name of each environment, "THREADS, ALLOCATOR" -> variables."""
+    """Returns name of an environment (threads, allocator) -> variables."""
     return {
         f"{threads}, {allocator}": {**THREADS[threads], **variables}
         for threads in contender.threads

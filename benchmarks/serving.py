@@ -1,4 +1,4 @@
-"""The suites `serve`, `batch` and `load` measure the local server.
+"""The suites `serve`, `batch` and `load` measure this package's server.
 
 `load` also sends the requests of a single client to an echo server, which
 always sends the same reply. The latency of the echo server is the overhead of
@@ -86,7 +86,7 @@ def measure_serving(queries: Sequence[str], rounds: int) -> dict[str, Any]:
 def measure_batches(
     queries: Sequence[str], titles: Sequence[str], rounds: int
 ) -> dict[str, Any]:
-    """Times gRPC requests of 1, 8, 64 and 512 queries to the local server."""
+    """Times gRPC requests of 1, 8, 64 and 512 queries to `lstm-dssm-serve`."""
     documents = Documents(list(titles), list(titles))
     with tempfile.TemporaryDirectory() as folder:
         export_models(new_model(), Path(folder), documents)
@@ -176,7 +176,7 @@ class LoadResult(NamedTuple):
     """The results of the requests of concurrent clients."""
 
     milliseconds: list[float]  # latency of each successful gRPC request
-    errors: list[str]  # code and details of each failed request
+    errors: list[str]  # gRPC codes and details, and HTTP errors
     versions: set[int]  # model versions in gRPC replies
     seconds: float  # duration of the measurement
     http_milliseconds: Sequence[float] = ()  # latency of HTTP requests
@@ -284,7 +284,7 @@ def _version_swaps(base: Path, swap_seconds: float) -> Iterator[None]:
         while not stop.wait(swap_seconds):
             folders = list(version_folders(base).values())
             publish(base, partial(shutil.copytree, folders[-1]))
-            for old in folders[:-2]:  # the server may still load the newest two
+            for old in folders[:-2]:  # the server may still load folders[-2:]
                 shutil.rmtree(old)
 
     thread = threading.Thread(target=swap)
@@ -307,7 +307,7 @@ def http_bodies(queries: Sequence[bytes]) -> list[bytes]:
 def compare_with_echo(
     kind: str, target: str, requests: Sequence[Any], rounds: int, folder: str
 ) -> dict[str, float]:
-    """Compares one client's latency at our server and at an echo server."""
+    """Compares one client's latency at `target` and at an echo server."""
     sender: Callable[[str], Any] = (
         _grpc_sender if kind == "grpc" else _http_sender
     )

@@ -108,8 +108,8 @@ def unit(y: tf.Tensor) -> tf.Tensor:
 def _unit_and_scale(y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns unit vectors, and 1 / length `(..., 1)` (0 for zero vectors)."""
     square = tf.reduce_sum(y * y, axis=-1, keepdims=True)
-    # A division by 0 would give NaN. An epsilon in the denominator would give
-    # gradients of 1e6.
+    # A division by 0 would give NaN. For zero vectors, `rsqrt(square + 1e-12)`
+    # would give gradients of 1e6.
     zero = square <= 1e-30  # False for NaN
     basis = tf.one_hot(0, tf.shape(y)[-1], dtype=y.dtype)
     scale = tf.math.rsqrt(tf.where(zero, tf.ones_like(square), square))

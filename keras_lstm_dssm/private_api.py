@@ -87,7 +87,7 @@ def shares_strategy(
 
 
 def only_copy(variable: tf.Variable) -> tf.Variable:
-    """Returns the only replica's copy of a variable, with assignable rows."""
+    """Returns the only replica's copy of a variable, for updates of rows."""
     if isinstance(variable, tf.distribute.DistributedValues):
         check_one_replica(len(variable.values))
         (variable,) = variable.values
@@ -159,12 +159,13 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
     """Base class of optimizers that update all variables in one method."""
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the variables; of large variables only the updated rows."""
+        """Saves variables; saves only the updated rows of large variables."""
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # Integers are the steps of the rows' last updates (`LazyRows`).
-                # Most rows have the smallest step, and are not written.
+                # A large integer variable has the step of each row's last
+                # update (`LazyRows`). Most rows have the smallest step, and are
+                # not written.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:

@@ -199,7 +199,7 @@ _STORED = {
     "scomplex_val": np.float32,  # alternating real and imaginary parts
     "dcomplex_val": np.float64,
 }
-"""Field -> dtype as which the field stores the bytes of a tensor's numbers."""
+"""Field -> dtype. The field has the tensor's numbers, viewed as this dtype."""
 
 
 def has_field(values: np.ndarray) -> bool:
@@ -208,7 +208,7 @@ def has_field(values: np.ndarray) -> bool:
 
 
 def write_tensor(values: np.ndarray, proto: Any) -> None:
-    """Writes an array to a `TensorProto`; `TypeError` for an unknown dtype."""
+    """Fills a `TensorProto`; raises `TypeError` for an unknown dtype."""
     if not has_field(values):
         raise TypeError(f"there is no tensor of dtype {values.dtype}")
     proto.dtype, field = _FIELDS[dtype_name(values)]
@@ -262,7 +262,7 @@ def _number_dtype(name: str) -> np.dtype:
 
 
 def dtype_of(number: int) -> str:
-    """Returns NumPy's name for a `DataType` number; `string` for texts."""
+    """Returns the key of `_FIELDS` for a number, or `DataType NUMBER`."""
     return _NAMES.get(number, f"DataType {number}")
 
 

@@ -38,7 +38,7 @@ program.integer("http_port", None, "Port for HTTP; 0: any free port.", 0, 65535)
 def main(_: list[str]) -> None:
     """Serves until standard input ends, or a signal arrives."""
     if bool(FLAGS.models) == bool(FLAGS.server):
-        raise InputError("give --models, a file or a folder, or --server")
+        raise InputError("give either --models (a file or folder) or --server")
     if FLAGS.models:
         program.check_unused(["token_file"], "is for --server")
         os.stat(FLAGS.models)  # raises `OSError` if nothing is there
@@ -85,11 +85,11 @@ def new_server() -> Any:
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     Text = Annotated[str, Field(max_length=10_000)]
     Count = Annotated[int, Field(ge=1, le=100)]
-    one_each = (
-        "A document must have each tag; of tags NAME:VALUE with the same NAME,"
-        " one is enough."
+    tags_rule = (
+        "If several tags NAME:VALUE have the same NAME, a document needs only"
+        " one of these tags. A document needs all other tags."
     )
-    Tags = Annotated[list[str], Field(description=one_each)]
+    Tags = Annotated[list[str], Field(description=tags_rule)]
     titles, texts = dict[str, str](), dict[str, str]()
     opened, lock = cache(partial(open_search, titles, texts)), threading.Lock()
 

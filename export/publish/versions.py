@@ -106,7 +106,8 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
     base.mkdir(parents=True, exist_ok=True)
     # A running server loads a version as soon as the version's folder appears.
     with hidden_folder(base, _HIDDEN) as hidden:
-        # The server's user must read the version, but may not read `hidden`.
+        # Only the owner can read `hidden`. The server's user must read the
+        # version, so `version` is a folder with the usual rights.
         version = hidden / "version"
         try:
             write(version)
@@ -125,7 +126,7 @@ def _written(base: Path, write: Write) -> Iterator[Path]:
 
 
 def _rename(folders: Mapping[Path, Path], number: str) -> list[Path]:
-    """Renames each folder to version `number`; after an error, undoes all."""
+    """Renames folders to `number`; undoes all renames after an error."""
     try:
         for base, folder in folders.items():
             folder.rename(base / number)
@@ -189,7 +190,7 @@ def write_manifest(folder: str | os.PathLike[str]) -> Path:
 
     Raises:
         InputError: The folder has a symbolic link, a device or a pipe, or a
-            name with a line break or a backslash.
+            name with a backslash or an unprintable character.
 
     Example:
         >>> print(write_manifest("models/scorer/1").read_text())
@@ -276,8 +277,8 @@ def _files(folder: str | os.PathLike[str]) -> Iterator[str]:
             )
         if not name.isprintable() or "\\" in name:
             raise InputError(
-                f"{root}: found the name {name!r}, expected a name without line"
-                " breaks and backslashes"
+                f"{root}: found the name {name!r}, expected a name without"
+                " backslashes or unprintable characters"
             )
         if name != MANIFEST:
             yield name

@@ -74,7 +74,7 @@ def _copy_share(
 
 
 _NumberOf = Callable[[int], int]
-"""Function from a line's index in a chunk to its number in the file, from 1."""
+"""Function: index of a line in a chunk -> line number in the file, from 1."""
 
 
 def _line_number(path: str, position: int, index: int) -> int:

@@ -254,7 +254,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # In an export, `read_rows` may read other variables than `_graph`.
+            # `_graph` reads `TrigramEmbedding.table`. An export may read the
+            # rows of the table from other variables.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(

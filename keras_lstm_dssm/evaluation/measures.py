@@ -285,6 +285,7 @@ def random_order(
 
 
 MAX_GRADE = 4
+"""The largest grade that `click_grades` returns."""
 
 
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:

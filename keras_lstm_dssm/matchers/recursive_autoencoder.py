@@ -45,8 +45,8 @@ class Trees(NamedTuple):
             tf.stack([text_slots[:, 0], child], 1),
             text_slots[:, 1],
         )
-        # From each node, `climb` goes up to the root. Each step up is a merge,
-        # and adds 1 to the depth of the node.
+        # `climb` goes one merge up from each node, and adds 1 to the depth. At
+        # the root, `climb` does nothing.
         node = tf.tile(tf.range(2 * time - 1)[tf.newaxis], [texts, 1])
 
         def climb(
@@ -159,7 +159,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
             time = tf.shape(vectors)[1]
             table = tf.constant(balanced_children(self.max_words))
             children = tf.gather(table, lengths)[:, : time - 1]
-            # Inner nodes start at `max_words` in `table`, at `time` here.
+            # Inner nodes start at `max_words` in `table`, at `time` in `Trees`.
             is_inner = tf.cast(children >= self.max_words, tf.int32)
             children -= is_inner * (self.max_words - time)
         return Trees.from_children(children, lengths)
@@ -167,7 +167,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     def encode(
         self, vectors: tf.Tensor, trees: Trees, lengths: tf.Tensor
     ) -> tf.Tensor:
-        """Computes vectors of all nodes of given trees; is differentiable."""
+        """Computes differentiable vectors of all nodes of given trees."""
         merges = tf.shape(vectors)[1] - 1
 
         def merge(k: tf.Tensor, nodes: tf.Tensor) -> tuple[Any, Any]:
@@ -247,7 +247,7 @@ class RecursiveAutoencoder(Configured, keras.layers.Layer):
     ) -> tf.Tensor:
         """Encodes children `[texts, 2, dimension]` as node `time + k`.
 
-        The node is 0 for a text that has no merge k.
+        If a text has no merge k, the node's vector is 0.
         """
         texts, size = tf.shape(nodes)[0], tf.shape(nodes)[1]
         pair = tf.reshape(pair, [texts, 2 * self.dimension])

@@ -40,12 +40,13 @@ class ServerTLS:
         certificate: File of the server's certificate, in PEM, followed by
             the certificates of intermediate authorities.
         key: File of the certificate's private key, in PEM, without a password.
-        client_ca: File of authorities. Clients need a certificate that one of
-            these authorities has signed. Default: clients need no certificate.
+        client_ca: File of authorities' certificates, in PEM. Clients need a
+            certificate that one of these authorities has signed. Default:
+            clients need no certificate.
 
     Raises:
-        InputError: A file cannot be read or is not PEM, or the key belongs to
-            another certificate.
+        InputError: A file cannot be read or is not PEM, or the key has a
+            password or belongs to another certificate.
 
     Example:
         >>> tls = ServerTLS("server.crt", "server.key")

@@ -241,8 +241,8 @@ class TableSettings:
             documents `"api_documents"` or a folder of documents.
         epochs: Passes over the training data; the best epoch on dev is
             measured on test. The preset `best` keeps its own epochs.
-        batch_size: Clicks or triples in a training batch. The preset `best`
-            keeps its own batch size.
+        batch_size: Clicks, triples or documents in a training batch. The preset
+            `best` keeps its own batch size.
         min_relevant: Grade from which a document is relevant. Without a click
             log, relevant documents count as clicked.
         depth: Number of documents retrieved for each query.

@@ -234,8 +234,8 @@ REFUSED = {
     --write=words -> --write=words: value should be one of
 """,
     "mcp_server": """
-    --models= -> give --models, a file or a folder, or --server
-    --models=x --server=y -> give --models, a file or a folder, or
+    --models= -> give either --models (a file or folder) or --server
+    --models=x --server=y -> give either --models (a file or folder) or
     --models={no_model} --token_file=t -> --token_file is for --server
     --models=absent -> absent: No such file
 """,

@@ -185,7 +185,8 @@ def read_products(con: Any, folder: Path, settings: PrepareSettings) -> None:
 def titles_as_products(con: Any, select: str, has_ids: bool) -> int:
     """Makes the table `product`; returns the number of products.
 
-    `select` is an SQL query that returns the columns `id` and `title`.
+    `select` is an SQL query that returns the columns `id` and `title`. Without
+    `has_ids`, the column `key` of `product` is d1, d2, ...
     """
     key = "id" if has_ids else "concat('d', row_number() OVER (ORDER BY n))"
     con.execute("DROP VIEW IF EXISTS product")
