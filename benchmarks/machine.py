@@ -17,7 +17,7 @@ from keras_lstm_dssm.text import WordBatch
 
 _PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch", "jax")
 _SIDE = 2048
-_COPIED = 1 << 26
+_COPIED = 1 << 26  # number of bytes that each thread copies
 _TRIES = 10
 _FLOAT_BYTES = 4
 
@@ -51,7 +51,7 @@ def gemm_rate(threads: int) -> float:
     def product(_: int) -> None:
         tf.matmul(a, a).numpy()
 
-    # In a pool, because TensorFlow may compute one product in a single thread.
+    # Products run in a pool: TensorFlow may use a single thread for a product.
     with ThreadPoolExecutor(threads) as pool:
         taken = seconds(lambda: list(pool.map(product, range(threads))))
     return 2 * threads * _SIDE**3 / taken
@@ -110,7 +110,7 @@ def tower_work(words: WordBatch, cells: int, gates: int) -> StepWork:
         + 2 * steps * (width + 2 * cells)  # gates, cell states and outputs
     )
     # y: outputs of the LSTM; W_rec: recurrent weights; dz: gradients of the
-    # gates' inputs. Each of the products y(t-1) W_rec, dz W_rec' and y' dz
+    # gates' inputs. Each of the products y(t-1) W_rec, dz W_rec^T and y^T dz
     # takes 2 * steps * cells * width operations.
     return StepWork(6 * steps * cells * width, _FLOAT_BYTES * floats)
 

@@ -245,7 +245,7 @@ def lstm_step(
 ) -> tuple[Step, np.ndarray, np.ndarray]:
     """Returns an LSTM's step, and the order and the signs of z's columns."""
     # The gates with a sigmoid become adjacent, so that one call of `_sigmoid`
-    # computes them. Their signs are negative, because `_sigmoid` takes -z.
+    # can compute several gates. As `_sigmoid` takes -z, their signs are -1.
     order = gates.replace("g", "") + "g"
     columns = np.concatenate(
         [gates.index(gate) * cells + np.arange(cells) for gate in order]
@@ -253,7 +253,7 @@ def lstm_step(
     signs = np.repeat(np.where([g == "g" for g in order], 1, -1), cells)
 
     def add_peephole(gate: str, z: np.ndarray, c: np.ndarray) -> None:
-        """Adds W_p c to a gate's input x: subtracts W_p c, because z has -x."""
+        """Subtracts W_p c from z, which has the negative input of the gate."""
         start, p = order.index(gate) * cells, peepholes[gate]
         z[:, start : start + cells] -= c @ p.T if p.ndim == 2 else c * p
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400  # seconds; gRPC reads a huge timeout as a past deadline
+_DAY = 86_400  # limit in seconds: to gRPC, a huge timeout is a past deadline
 
 
 def checked_timeout(timeout: float) -> float:
@@ -108,7 +108,7 @@ def read_tokens(path: str | os.PathLike[str]) -> list[str]:
         token = line.strip()
         if not token or token.startswith("#"):
             continue
-        if not _TOKEN.fullmatch(token):  # a secret: the error does not show it
+        if not _TOKEN.fullmatch(token):  # the error must not show the token
             raise InputError(
                 f"{path}:{number}: found {len(token)} characters that are no"
                 f" token; {_EXPECTED}"

@@ -50,7 +50,7 @@ from lstm_dssm_client.signatures import (
     tags_from_outputs,
 )
 
-_ATTEMPTS = 3  # for all texts of a call; each attempt uses one version
+_ATTEMPTS = 3  # attempts to compute all texts of a call by one version
 
 
 class Predict(NamedTuple):
@@ -159,15 +159,16 @@ class AsyncTextClient:
             tags: Searches only documents with these tags, by default all
                 documents. A document must have every listed tag without a
                 colon. For each name of the listed tags `name:value`, a document
-                must have at least one of the tags with this name. The retriever
-                must have been exported with tags.
+                must have at least one of the listed tags with this name. The
+                retriever must have been exported with tags.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is not a positive int32, a tag is blank or unknown or
-                has a comma, or the model is no retriever.
+            InputError: k is not a positive int32, a tag is blank or has a
+                comma, no document is found and a tag is unknown, or the model
+                is no retriever.
             ServingError: `tags` are given, and the retriever has no tags.
         """
         hits: list[list[Hit]] = []
@@ -319,9 +320,9 @@ class AsyncTextClient:
 
         Args:
             texts: Documents, each as one string.
-            n: Number of sentences to return for each document, and number of
-                words. Default 5; the server returns at most 250. A short
-                document has fewer sentences.
+            n: Number of key sentences, and number of key words, to return for
+                each document. Default 5; the server returns at most 250. A
+                short document has fewer sentences.
             model: The name of the KeyVec on the server.
             version: Number or label of the KeyVec's version, by default the
                 newest version.

@@ -21,9 +21,9 @@ lstm_dssm_client.LocalModel, which needs no TensorFlow.
 
 With --hybrid the retriever ranks by the towers and word vectors of the run, and
 by BM25. If the run has no word vectors, they can be fitted to --teacher. The
-weights are those that lstm-dssm-evaluate --hybrid has chosen on dev for the
-run, or defaults. Without --run the retriever ranks by BM25; with --teacher it
-also ranks by word vectors (docs/hybrid.md):
+towers, word vectors and BM25 have the weights that lstm-dssm-evaluate --hybrid
+has chosen on dev for the run, or default weights. Without --run the retriever
+ranks by BM25; with --teacher it also ranks by word vectors (docs/hybrid.md):
   lstm-dssm-export --hybrid --documents=titles.txt --output=MODELS
 """
 

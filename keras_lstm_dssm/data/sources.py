@@ -176,7 +176,7 @@ class DataSource:
         self._opened: dict[str, Collection] = {}
 
     def collection(self, part: str) -> Collection:
-        """Opens the collection `part`, a data set of the specification."""
+        """Returns the collection `part`, which the first call opens."""
         if part not in self._opened:
             self._opened[part] = open_collection(part, self.fields)
         return self._opened[part]
@@ -237,7 +237,7 @@ class DataSource:
         return list(dict.fromkeys(chain(*documents, clicked)))
 
     def judged_negatives(self, min_relevant: int = 1) -> dict[str, list[str]]:
-        """Returns query -> titles judged not relevant in the collections.
+        """Returns query -> titles judged not relevant in the split train.
 
         A title that is also judged relevant to the query is left out. Raises
         `InputError` if no title is left.
@@ -268,7 +268,8 @@ def open_files(spec: str, max_bad_lines: int = 0) -> ClickLog:
 def _clicks_of(part: str) -> tuple[str | None, str]:
     """Returns the collection of a data set, and the name of the click file.
 
-    For click files, the collection is `None`, the name is `COUNTED_CLICKS`.
+    `clicks.tsv` and `clicks.new.tsv` in a data folder belong to the folder. For
+    other click files, the collection is `None`, the name is `COUNTED_CLICKS`.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):

@@ -45,7 +45,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class StopTogether(keras.callbacks.Callback):
-    """Stops the training of all workers after the same step, like ctrl-c."""
+    """Stops all workers after the same step, by a `KeyboardInterrupt`."""
 
     def __init__(self, joint_step: JointStep, stop_file: Path) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Gives all workers worker 0's metrics, to choose the same best epoch."""
+    """Gives all workers worker 0's metrics: all choose the same best epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -222,12 +222,13 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # `resumed`: this worker reads the files of worker 0. `prepare`
-                # needs only the rule by which a model splits texts into words.
+                # A resumed training reads the files that worker 0 has written.
+                # `prepare` needs a model only for the rule by which the model
+                # splits texts into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # Each worker takes some lines of the last path, synthetic pairs.
+            # Each worker takes a part of the synthetic pairs, in the last path.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],
@@ -258,7 +259,7 @@ class Workers(Processes):
             cluster.share(recipe.batch_size, rank) for rank in range(self.size)
         ]
         # An epoch ends when some worker has no pairs left. The other workers
-        # leave out their remaining pairs. The pairs differ from epoch to epoch.
+        # leave out their remaining pairs. Each epoch leaves out other pairs.
         steps = min(
             -(-log["pairs"] // share)
             for log, share in zip(logs, shares, strict=True)

@@ -43,7 +43,7 @@ def randomisation_test(
 ) -> np.ndarray:
     """Tests if mean differences are 0; returns p-values, float `[systems]`.
 
-    For the two-sided test (Smucker et al. 2007) see `compare_systems`.
+    The test is two-sided (Smucker et al. 2007), see `compare_systems`.
     """
     from scipy import stats
 

@@ -111,7 +111,7 @@ class Matcher(Configured, keras.layers.Layer):
         documents: Sequence[str],
         seed: int = 0,
     ) -> None:
-        """Prepares the matcher on the texts of training pairs, before training.
+        """Prepares the matcher for training, with the texts of training pairs.
 
         The result is saved with the weights. The base class does nothing.
 

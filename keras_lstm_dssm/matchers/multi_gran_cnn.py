@@ -51,8 +51,8 @@ class MultiGranCNN(Matcher):
             `"tanh"`.
         use_bias: Whether the similarity and the convolutions of texts have a
             bias. Default `True`.
-        k_min: Smallest k of the poolings of texts. The last pooling has k = 1.
-            Default 4.
+        k_min: Smallest k of the poolings of texts, except the last pooling. The
+            last pooling has k = 1. Default 4.
         similarity: Similarity of two phrases g1 and g2, `"indirect"`
             (default): f(g1' W g2 + b); `"direct"`: exp(-|g1 - g2|^2 / 4); or
             `"concat"`: f(w' [g1; g2] + b).

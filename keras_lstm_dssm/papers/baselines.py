@@ -301,8 +301,7 @@ class Doc2VecSystem(_GensimSystem):
             titles: The texts.
             classes: The class of each text, or `""`. Each class has a vector.
                 In training, the vector helps to predict the words of the texts
-                of the class. Inferred vectors do not depend on classes.
-                Default: no classes.
+                of the class. Inference uses no classes. Default: no classes.
 
         Raises:
             InputError: `titles` is not a sequence of strings, no word occurs

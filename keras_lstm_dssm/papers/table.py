@@ -55,7 +55,7 @@ def run_learning_curve(
     results: Mapping[str, SystemResults],
     seeds: int,
     pairs: Sequence[int],  # numbers of clicks to train on
-) -> tuple[dict[str, Path], dict[str, str]]:
+) -> tuple[dict[str, Path], dict[str, str]]:  # pictures, reasons of failures
     """Trains on fewer clicks; plots measures against the number of clicks."""
     output, settings = data.folder, data.settings
     clicks = data.sizes["clicks"]

@@ -216,7 +216,7 @@ def _matching_spans(
         if similarities.keys().isdisjoint(words):
             continue
         while words and end - start <= _MAX_WORD_LETTERS:
-            # Looks for the `middle` between the first word and the others.
+            # The first word ends at `middle`, where the other words start.
             # "½" has the words 1 and 2, but no middle, so its span has both.
             stop, first = end, words
             for middle in range(start + 1, end):
@@ -436,7 +436,10 @@ class SearchPage:
     def _cosines(
         self, version: int, query_words: Sequence[str], words: Sequence[str]
     ) -> np.ndarray | None:
-        """Returns words' cosines, `[n, m]`; None without comparable vectors."""
+        """Returns the cosines of vectors of words, `[query words, words]`.
+
+        Returns None if vectors are missing, or have different widths.
+        """
         query_vectors = self._encode(_QUERY_ENCODERS, version, query_words)
         vectors = self._encode(_DOCUMENT_ENCODERS, version, words)
         if query_vectors is None or vectors is None:
@@ -456,7 +459,7 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs a new click; returns whether it was new. May raise `OSError`."""
+        """Logs a click once; returns if this call did. May raise `OSError`."""
         token = string_of(request, "click")
         if self._clicks is None:
             raise InvalidError("this server writes no clicks")

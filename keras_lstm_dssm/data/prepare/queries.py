@@ -63,9 +63,11 @@ def _distinct(con: Any, seed: int) -> Iterator[dict[str, np.ndarray]]:
 def split_of(
     settings: PrepareSettings, test_after: float | None, is_judged: bool
 ) -> str:
-    """Returns an SQL expression for the split of a row.
+    """Returns an SQL expression for the split of a row of the log.
 
-    The expression reads columns of `entry` and `written`.
+    The expression reads columns of `entry` and `written`. If `is_judged`, rows
+    whose query has the words of a query in the table `judged` are in the split
+    test. `test_after` is in seconds since 1970.
     """
     test_percent = settings.test_percent
     is_test = f"percent < {test_percent}"
