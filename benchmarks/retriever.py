@@ -148,7 +148,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind -> `recall@k` -> share of the exact k best that is found."""
+    """Returns kind -> `recall@k` -> share of the k nearest titles found."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))

@@ -220,7 +220,7 @@ _DAMAGED = (
 
 
 def iso_time(seconds: float) -> str:
-    """Returns a time in seconds since 1970 as an ISO date in UTC."""
+    """Returns a time in seconds since 1970 as an ISO date and time, in UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
@@ -272,7 +272,7 @@ def record_evaluation(
     measured: Mapping[str, QueryMeasures],  # by system; the first is the model
     documents: int,
 ) -> None:
-    """Adds the evaluation `name` to a run's card, or replaces it."""
+    """Adds or replaces the evaluation `name` in a run's card."""
     folder = Path(folder)
     facts = read_facts(folder)
     model, *_ = measured
@@ -318,7 +318,7 @@ def read_facts(folder: str | os.PathLike[str]) -> dict[str, Any]:
 def export_facts(
     folder: str | os.PathLike[str], model: str, version: int
 ) -> dict[str, Any]:
-    """Returns an export's date, documents and run; `{}` if it is not listed."""
+    """Returns date, documents and run of an export; `{}` without an entry."""
     with _reading_facts(folder) as facts:
         for entry in facts.get("exports", []):
             if entry["models"].get(model) == version:
@@ -344,7 +344,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    # Checks that no link would lead the writing out of the folder.
+    # Refuses links to files outside `folder`.
     for name in (FACTS, CARD):
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)

@@ -1,8 +1,9 @@
 """Demonstrate the whole pipeline on text that every machine has.
 
 Writes the docstrings of installed Python packages as a shop's data: a catalogue
-of functions and a log of clicks. Then runs prepare, train, evaluate, export,
-search and analyze, and prints their command lines. `make demo` runs this demo.
+of functions, a log of clicks, and judgements. Then runs prepare, train,
+evaluate, export, search and analyze, and prints their command lines.
+`make demo` runs this demo.
 
 Example:
   python tools/demo.py --output=build/demo

@@ -269,7 +269,7 @@ def writing_part(
 ) -> Iterator[Callable[[PartRows], None]]:
     """Opens the files of a part; yields a function that writes rows to them.
 
-    The part is complete when `write_info` has been called after the block.
+    The part is complete when `write_info` is called after the `with` block.
     """
     base = folder / name
     with ExitStack() as files:

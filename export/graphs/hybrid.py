@@ -91,8 +91,9 @@ class HybridModule(SearchModule):
         if encoder is not None:
             self.weights = encoder.weights
             self.resources = encoder.resources
-            # All signatures share this graph. If `encode` were an attribute,
-            # TensorFlow would save a second copy. A lambda is not saved.
+            # All signatures share the graph of `encode`. If `encode` were an
+            # attribute, TensorFlow would save a second copy of the graph. So
+            # `_encode` is a lambda, which TensorFlow does not save.
             encode = tf.function(
                 encoder.encode,
                 [tf.TensorSpec([None], tf.string)],
@@ -102,7 +103,7 @@ class HybridModule(SearchModule):
             self._word_rows = encoder.word_rows
 
     def write_extra(self, version: Path) -> None:
-        """Writes settings, parts with a weight, numbers of terms and forms."""
+        """Writes settings, parts with a weight, and facts about the terms."""
         super().write_extra(version)
         record = {
             "settings": self._settings.to_dict(),

@@ -1,8 +1,8 @@
 """Limits the memory of requests, with assertions in exported graphs.
 
-Before any other computation, a graph checks the size of a request. If it is too
-large, the graph fails with INVALID_ARGUMENT. `refusal` extracts the readable
-line from the error.
+Before any other computation, a graph checks the size of a request. If the
+request is too large, the graph fails with INVALID_ARGUMENT. `refusal` extracts
+the readable line from the error.
 """
 
 import re
@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Returns the line that `admitted` put into `message`, else `message`."""
+    """Returns the line of `admitted` in `message`, or all of `message`."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 

@@ -36,7 +36,7 @@ from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
 _CODED_ROWS = 512
-_TOO_MANY_TAGS = 127  # no document has so many tags; fits into int8
+_TOO_MANY_TAGS = 127  # above `MAX_TAGS`, so no document matches; fits into int8
 
 
 class DocumentTags(tf.Module):
@@ -277,8 +277,8 @@ def int8_codes(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     codes = np.empty(vectors.shape, np.int8)
     lengths = np.empty(len(vectors), np.float32)
-    # A block fits into the cache. Without blocks, NumPy would make three
-    # copies of all vectors.
+    # `_CODED_ROWS` rows fit into the cache. Without this loop, NumPy would
+    # make three copies of all vectors.
     for start in range(0, len(vectors), _CODED_ROWS):
         rows = slice(start, start + _CODED_ROWS)
         largest = np.abs(vectors[rows]).max(axis=1, keepdims=True)
@@ -445,7 +445,7 @@ class SearchModule(ServedModule):
         return self._search(text, k)
 
     def write_extra(self, version: Path) -> None:
-        """Writes hashes of the ids, for comparison with the next export."""
+        """Writes hashes of the ids, for `check_ids` in the next export."""
         path = version / IDS_FILE
         path.parent.mkdir(exist_ok=True)
         ids = (key.decode(errors="surrogateescape") for key in self.ids.numpy())
@@ -530,7 +530,7 @@ def retriever_graph(
     vectors: str,
     max_k: int,
     progress: bool,
-    # Returns a function that writes a file for `LocalModel`, or returns `None`.
+    # Returns the value of `ServedModule.portable`: a function, or `None`.
     portable: Callable[[DocumentRows, StoredVectors | None], Any] | None = None,
 ) -> Graphs:
     """Returns `{"retriever": function}`, or `{}` if there are no documents."""

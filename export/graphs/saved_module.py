@@ -102,8 +102,8 @@ class ServedWeights:
     """
 
     def __init__(self, *models: Any) -> None:
-        # A module must keep this list as an attribute: TF Serving restores no
-        # other variables.
+        # A module must keep this list as an attribute: TF Serving restores only
+        # variables that the attributes of the module hold.
         self.variables: list[tf.Variable] = []
         for weight in [w for model in models for w in model.weights]:
             # A model with NaN weights may return finite, but useless outputs.
@@ -267,7 +267,7 @@ class EncodingModule(ServedModule):
         """Encodes distinct texts, for `encode_all`."""
 
     def write_extra(self, version: Path) -> None:
-        """Writes the fingerprint that `lstm-dssm-encode` writes to parts."""
+        """Writes the encoder's fingerprint, which `lstm-dssm-encode` reads."""
         path = version / FINGERPRINT_FILE
         path.parent.mkdir(exist_ok=True)
         write_json(path, {"sha256": self.fingerprint})

@@ -84,8 +84,8 @@ _EXAMPLES = {
         '{"query": ["bolt", "bolt"], "document": ["hex bolt", "wood glue"]}',
     ),
 }  # fmt: skip
-"""(signature, inputs) -> beginning of a call of a `Client`, to which the README
-adds `model`, and the JSON of `inputs` in a REST request."""
+"""(signature, inputs) -> example call of a `Client`, and JSON of `inputs` in a
+REST request. The README adds the argument `model` and `)` to the call."""
 
 
 def server_readme(folders: Mapping[str, Path]) -> str:

@@ -188,7 +188,7 @@ class ClusterTask(NamedTuple):
         encode = system.encode_document
         if encode is None:
             raise InputError(
-                f"{type(system).__name__} has no method encode: expected a"
+                f"{type(system).__name__} has no encode_document: expected a"
                 " system that computes vectors of documents"
             )
         vectors = encode(list(self.documents.values()))

@@ -180,7 +180,8 @@ class Baseline:
                 raise ValueError(name)
         seconds = time.perf_counter() - start
         if isinstance(system, SkipThoughtSystem):
-            # For cached encoders, the time of the training that made the cache.
+            # `fit` may take trained encoders from the cache. `system.seconds`
+            # is the time of the training that made the cache.
             seconds = system.seconds
         dev = data.measure_on_dev(system)
         parameters = getattr(system, "parameters", 0)
@@ -226,7 +227,7 @@ class Mixed:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns `{}`, then `None`: `train` chooses weights for each seed."""
+        """Returns `{}` for the only trial, as `train` chooses the weights."""
         return None if tried else {}
 
     def train(

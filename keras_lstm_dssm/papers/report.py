@@ -139,7 +139,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    # Measures to test for significance besides `MAIN_MEASURES`, with modes.
+    # Measure -> mode, to test for significance besides `MAIN_MEASURES`.
     compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
@@ -237,7 +237,7 @@ class PaperTable(NamedTuple):
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    # Measures to test for significance besides `MAIN_MEASURES`, with modes.
+    # Measure -> mode, to test for significance besides `MAIN_MEASURES`.
     compared: Mapping[str, str] = {}
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
@@ -518,12 +518,12 @@ def measure_cells(
 
 
 def difference_cells(
-    summary: Summary, system: Mapping[str, Any], mode: str
+    summary: Summary, system: Mapping[str, Any], key: str
 ) -> list[str]:
     """Formats differences from the references; * marks significance."""
     cells = []
     for reference in summary["references"]:
-        test = system["significance"][mode].get(reference)
+        test = system["significance"][key].get(reference)
         if test is None:
             cells.append("-")
             continue

@@ -19,7 +19,8 @@ _TF_SERVING_BUCKETS = [10 * 1.8**power for power in range(33)]
 _TF_SERVING_COUNT = ":tensorflow:serving:request_count"
 
 _COUNTED = ("Predict", "Embeddings", "Embed", "Rerank")
-"""Methods that run a model. TF Serving's metrics count only these methods."""
+"""Methods that run a model. The metrics with TF Serving's names count only
+these methods."""
 
 
 class RequestMetrics:

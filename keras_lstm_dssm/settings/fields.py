@@ -85,17 +85,19 @@ BATCH_SIZES = (
     *(1, 2, 3, 4, 6, 8, 12, 16, 24),
     *(32, 48, 64, 96, 128, 192, 256, 384, 512),
 )
-"""Batch sizes in `batching.config`: a server pads each batch to one of them."""
+"""Batch sizes in `batching.config`: a server pads batches to these sizes."""
 
 _Self = TypeVar("_Self", bound="Settings")
 
 
 def setting(default: Any, **facts: Any) -> Any:
     """Declares a field of `Settings`; `_check` reads most of the `facts`."""
-    # Three facts that `_check` does not read:
+    # Facts that `_check` does not read:
     # `unused_if`: name of another field -> value that makes this field unused.
-    # `names`: the values that the flag accepts. Python code may set others.
+    # `names`: values that the flag accepts. Python code may set other values.
     # `flag`: the name of the flag; `False` for a field without a flag.
+    # `joint`: `False` if several workers do not support the field.
+    # `stored`: `False` if `config.json` does not hold the field.
     return dataclasses.field(default=default, metadata=facts)
 
 

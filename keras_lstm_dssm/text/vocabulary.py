@@ -1,4 +1,4 @@
-"""A vocabulary of words with ids: lookup, hashed batches, and word counts."""
+"""A vocabulary of words with ids: lookup, batches of ids, and word counts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,8 +61,8 @@ class Vocabulary(tf.Module):
         self._size = len(words)
         # One string, because `tf.Module` would search a list for variables.
         self._joined = " ".join(words)
-        # `keras.layers.StringLookup` would pad each word to the longest word,
-        # and lose NULs at the end of a word.
+        # `keras.layers.StringLookup` would pad each word to the length of
+        # the longest word, and lose NULs at the end of a word.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant(as_bytes(words)),
@@ -91,7 +91,7 @@ class Vocabulary(tf.Module):
     def distinct(
         self, texts: tf.Tensor, max_words: int | None = None
     ) -> WordBatch:
-        """Hashes texts into a `WordBatch` of vocabulary ids.
+        """Converts texts to a `WordBatch` of vocabulary ids.
 
         `WordBatch.trigrams` has the distinct ids of words, and
         `WordBatch.words` has indices in `trigrams`. All unknown words have the
@@ -116,7 +116,7 @@ class Vocabulary(tf.Module):
 
 
 class VocabularyCache(HashedTextCache):
-    """Hashes texts as `Vocabulary.distinct` does, and caches their words."""
+    """Converts texts as `Vocabulary.distinct` does, and caches the words."""
 
     def __init__(
         self, vocabulary: Vocabulary, max_words: int | None, **kwargs: Any

@@ -281,7 +281,7 @@ def test_systems_side_by_side(folder):
     head, *lines = evaluation.format_table(results["retrieve"]).splitlines()
     assert head.split() == list(DOCUMENT_MEASURES)
     assert lines[0].split()[:2] == ["bm25", "35.00"]
-    with pytest.raises(InputError, match="BM25System has no method encode"):
+    with pytest.raises(InputError, match="BM25System has no encode_document"):
         tasks["cluster"].measure(systems["bm25"])
 
 

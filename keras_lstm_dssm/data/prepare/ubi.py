@@ -132,7 +132,8 @@ def _make_pages(con: Any, weight: str) -> None:
               FILTER (time IS NOT NULL) AS time,
             first(client ORDER BY n) FILTER (client IS NOT NULL) AS client
           FROM ubi WHERE query_id IS NOT NULL GROUP BY query_id)""")
-    # Without a list, the products of impression events are the shown products.
+    # If a query lists no shown products, the products of the query's impression
+    # events are the shown products.
     con.execute(f"""
         CREATE TABLE ubi_shown AS
         WITH listed AS (
