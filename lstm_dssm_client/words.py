@@ -46,8 +46,8 @@ SUBSCRIPTS = "\u2080-\u2089"
 NAMED = (
     IGNORED_MARKS + QUOTES + APOSTROPHES + ORDINALS + SUPERSCRIPTS + SUBSCRIPTS
 )
-"""Characters that rules below name. Of these characters, only `ORDINALS` are
-also in the ranges `signs` of `unicode_tables`."""
+"""Of these characters, only `ORDINALS` are also in the ranges `signs` of
+`unicode_tables`."""
 
 # Modifier letters that look like an apostrophe.
 _MODIFIERS = "\u02b9\u02bb-\u02bf\u02c8\u02ca\u02cb"
@@ -79,8 +79,8 @@ _LETTERS = (
 )
 _NO_WORD_BEFORE = f"(^|[^{_DIGITS}{_LETTERS}])"
 
-# ASCII signs. The rules insert no space next to one of them, because a space
-# would divide the word: `½-inch` becomes `1/2-inch`.
+# ASCII signs. The rules insert no space between a fraction and an ASCII sign,
+# because a space would divide the word: `½-inch` becomes `1/2-inch`.
 _TYPED_SIGNS = re.escape("!\"#$%&'()*+,-./:;<=>?@[\\]^{|}~")
 
 
@@ -91,8 +91,8 @@ class Rule(NamedTuple):
     replacement: str
 
 
-# Some repetitions have a maximum, such as {0,3}. Without it, Python would retry
-# a failed match from each of the repeated characters, in quadratic time.
+# Some repetitions have a maximum, such as {0,3}. Without a maximum, Python
+# would retry a failed match from each repeated character, in quadratic time.
 def _number(digits: str, others: str) -> str:
     return f"[{others}]{{0,3}}[{digits}][{digits}{others}]*"
 
@@ -267,7 +267,7 @@ MAX_BYTES_PER_WORD = 64
 encoders' default, 128 words, reads 8 KiB, about 2,700 Chinese characters."""
 
 MAX_LETTERS = 1024
-"""At most this number of letters of a word, from its start, are hashed."""
+"""Of a word, only the first `MAX_LETTERS` letters are hashed."""
 
 LETTERS = "#" + string.ascii_lowercase + string.digits
 """The 37 letters. The code of a letter is its index. `#` delimits a word."""
@@ -332,7 +332,7 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    # character -> decomposition after case folding, if not as in `compatible`
+    # character -> decomposition after case folding, if `compatible` differs
     folded: dict[str, str]
     ignored: list[int]  # ranges that case folding removes
     order: list[str]  # marks of each combining class, the lowest class first

@@ -7,7 +7,7 @@ Example:
       --input="titles-*.tsv.gz" --output=PARTS --shard=3/16
   lstm-dssm-encode --write=keys --run=KEYVEC_RUN --input=page.txt
 
-The input has one text a line, compressed by gzip or not; an empty line is an
+The input, compressed by gzip or not, has one text a line; an empty line is an
 empty text. The output is a NumPy array, float32 [lines, d], of unit vectors.
 With --ids a line of the input is a title, or an id, a tab and a title. The ids
 are written to the file --ids: line i has the id of row i of the array.
@@ -93,7 +93,7 @@ program.string(
 program.string(
     "run", None,
     "With --write=keys: folder of a run of a KeyVec. If --input is a data "
-    "folder: folder of the run, whose recipe may choose `fields` of products.",
+    "folder: the encoder's run, whose recipe may choose `fields` of products.",
 )  # fmt: skip
 program.integer("k", 5, "With --write=keys: number of sentences and words.", 1)
 

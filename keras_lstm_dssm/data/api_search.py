@@ -72,7 +72,7 @@ def public_names(modules: Mapping[str, Module]) -> dict[Definition, str]:
 
 
 def title(name: str) -> str:
-    """Splits a dotted name into lower-case words, without repetitions."""
+    """Splits a dotted name into lower-case words; removes adjacent copies."""
     spaced = re.sub(r"([a-z])([A-Z])|([A-Z])([A-Z][a-z])", r"\1\3 \2\4", name)
     words = re.split(r"[._\s]+", spaced.lower().strip("._"))
     distinct: list[str] = []
@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields a module's public names, and origins: (module, item or `None`)."""
+    """Yields public names with origins (module, item); a module has no item."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):
@@ -118,7 +118,7 @@ def _bindings(
 def _resolve(
     modules: Mapping[str, Module], source: str, item: str | None, depth: int = 0
 ) -> tuple[str, str | None] | None:
-    """Returns an import's origin (module, item), or `None` if it is unknown."""
+    """Returns an import's origin (module, item); `None` for unknown origins."""
     if item is None:
         return (source, None) if source in modules else None
     if f"{source}.{item}" in modules and (

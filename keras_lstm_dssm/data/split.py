@@ -13,7 +13,10 @@ from keras_lstm_dssm.text.word_hashing import normalize
 
 
 def first_linked(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns, for each item, the smallest item of its connected component."""
+    """Returns, for each item, the smallest item of its connected component.
+
+    The items are 0 to `count` - 1. Each of `pairs` connects two items.
+    """
     from scipy.sparse import coo_array, csgraph
 
     edges = np.array(list(pairs), np.int64).reshape(-1, 2).T
@@ -100,7 +103,8 @@ def near_duplicates(
 
 
 WORD_RULE = "alphanumeric"
-"""The rule for the words of a query. The words decide the query's split."""
+"""Default rule that divides a query into words (`normalize_texts`). The words
+decide whether the query is in train, dev or test."""
 
 
 def check_not_trained(collection: Collection, trained: Iterable[str]) -> None:

@@ -105,7 +105,7 @@ def weighted_sum(
     weights: Sequence[float], scores: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Returns sum_i w_i s_i of float32 arrays of equal shape, as float32."""
-    # Reranking and search both call this, so their scores are bitwise equal.
+    # Reranking and search both use `weighted_sum`: scores are bitwise equal.
     total = np.zeros_like(scores[0])
     for weight, part_scores in zip(weights, scores, strict=True):
         total += np.float32(weight) * part_scores
@@ -151,9 +151,9 @@ class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), a weighted sum of systems' scores.
 
     Cosines of encoders are not scaled. The other scores of a query are scaled:
-    the lowest becomes 0, and the highest becomes 1. BM25 and other systems that
-    score all titles are scaled over the corpus, and pair scorers over the
-    candidates. Parts of weight 0 are not computed.
+    the lowest becomes 0, and the highest becomes 1. The lowest and the highest
+    score are of all titles for BM25 and other systems that score all titles,
+    and of the candidates for pair scorers. Parts of weight 0 are not computed.
 
     Args:
         parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`, an
@@ -257,8 +257,8 @@ class Mixture(System):
         for row, query_id in enumerate(queries):
             scores, matches = zip(*map(next, by_part), strict=True)
             total = weighted_sum(weights, scores)
-            # Matrix products may round cosines of equal vectors differently.
-            # The best titles' cosines are computed again without products.
+            # Matrix products may round cosines of equal vectors differently. So
+            # the best cosines are computed again without matrix products.
             if dense:
                 threshold = kth_largest(total, depth) - margin
                 near = np.flatnonzero(total >= threshold)

@@ -94,7 +94,8 @@ class Reliability(NamedTuple):
     """How well predicted probabilities agree with relevance."""
 
     error: float  # expected calibration error, from 0 to 1
-    # For each bin with documents: mean probability, share of relevant, number.
+    # For each bin with documents: the mean probability, the share of relevant
+    # documents, and the number of documents.
     bins: list[tuple[float, float, int]]
 
 

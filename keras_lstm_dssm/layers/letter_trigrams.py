@@ -188,7 +188,7 @@ class SyncedWeights(keras.layers.Layer):
     """
 
     before_read: Callable[[], None] | None = None
-    """Brings all rows up to date; `None` without a lazy optimizer."""
+    """Brings all weights up to date; `None` without `NesterovMomentum`."""
 
     def sync_weights(self) -> None:
         """Brings lazily updated rows up to date."""
@@ -228,8 +228,9 @@ def gather_sum(
 
         y[s] = sum over j with segment[j] = s of values[index[j]]
 
-    Without `segment`, y is `values[index]`. `order` are the indices that sort
-    `index`. If `order` is `None`, the gradient sorts `index`.
+    `segments` is the number of segments. Without `segment`, y is
+    `values[index]`. `order` has the indices that sort `index`. If `order` is
+    `None`, the gradient sorts `index`.
     """
     index = tf.convert_to_tensor(index)
 
@@ -241,7 +242,7 @@ def gather_sum(
         )
 
     if not training:
-        # An exported graph with a custom gradient would warn when loaded.
+        # TensorFlow would warn when it loads an export with a custom gradient.
         return sum_rows(values)
 
     # TensorFlow's gradient takes three to four times as long as this sum of
@@ -383,7 +384,7 @@ class TrigramEmbedding(SyncedWeights):
             return self.read_rows(trigrams)
         if training and self.read_ahead:
             return self.read_ahead(trigrams)
-        # `tf.gather` of a `tf.Variable`, `.value`, copies only these rows.
+        # `value` is a `tf.Variable`, so `tf.gather` copies only these rows.
         return tf.gather(self.table.value, trigrams)
 
     def compute_mask(self, inputs: Any, previous_mask: Any = None) -> Any:
@@ -411,7 +412,7 @@ class TrigramEmbedding(SyncedWeights):
         return keras.KerasTensor(shape, self.compute_dtype)
 
     def save_own_variables(self, store: Any) -> None:
-        """Saves the rows that differ from their initial values."""
+        """Saves all rows, or only the changed rows; see `write_table`."""
         if not isinstance(self.initializer, HashedUniform):
             super().save_own_variables(store)
             return

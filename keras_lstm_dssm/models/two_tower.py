@@ -68,13 +68,13 @@ def random_negatives(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Draws n negatives for each query; returns cosines and labels.
 
-    Negatives are clicked titles of other rows of the batch. `document`,
-    `(titles, d)`, has vectors of titles. All other tensors have a title's row
-    in `document` in place of the title. `candidates`, `(batch, 1 + k)`, has the
-    clicked title and k further negatives of each query. `all_clicked` has the
-    clicked titles of all workers; the titles of this worker begin at index
-    `first_row`. Cosines and labels are `(batch, 1 + n + k)`, the clicked title
-    first.
+    Negatives are clicked titles of other rows of the batch. `query`,
+    `(batch, d)`, and `document`, `(titles, d)`, have vectors. `candidates` and
+    `all_clicked` have a title's row in `document` in place of the title.
+    `candidates`, `(batch, 1 + k)`, has the clicked title and k further
+    negatives of each query. `all_clicked` has the clicked titles of all
+    workers; the titles of this worker begin at index `first_row`. Cosines and
+    labels are `(batch, 1 + n + k)`, the clicked title first.
     """
     clicks = tf.shape(all_clicked)[0]
     # Row i takes the title of row (i + offset) % clicks. With offsets from 1 to
@@ -177,9 +177,9 @@ class TwoTower(SyncedWeights, TextModel):
 
     Training delays updates of rows of the trigram tables (`LazyRows`).
     `encode`, `get_weights`, saving, `evaluate`, `predict`, exporting and direct
-    calls apply the updates first. A callback that reads a variable within an
-    epoch must call `sync_weights()` before. So must a callback that runs an
-    encoder in your own `tf.function` or functional model.
+    calls apply the updates first. Within an epoch, a callback must call
+    `sync_weights()` before the callback reads a variable, or runs an encoder in
+    your own `tf.function` or functional model.
 
     Args:
         query_encoder: Encoder of queries, with the parameters Lambda_Q. Give a

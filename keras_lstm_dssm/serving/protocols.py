@@ -319,7 +319,7 @@ def _run(
     values = np.concatenate(
         [call.run_arrays(chunk)[output] for chunk in chunks]
     )
-    if not np.isfinite(values).all():  # JSON cannot represent such numbers
+    if not np.isfinite(values).all():  # JSON has no NaN or infinity
         raise StatusError(
             grpc.StatusCode.DATA_LOSS,
             f"{servable.name} returned NaN or infinity",

@@ -141,7 +141,7 @@ class ScorerTraining(Training):
         return model
 
     def warn(self, model: PairScorer) -> None:
-        """Warns of mined negatives, and of positives also in dev or test."""
+        """Warns if a collection has no negatives, or splits share positives."""
         if self.log is not None and is_collection(self.spec):
             self.print_warning(
                 "no document of the training split is judged not relevant:"

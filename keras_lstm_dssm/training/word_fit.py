@@ -1,7 +1,7 @@
 """`fit_words` fits word vectors to the text vectors of a teacher.
 
 The sum of a text's word vectors approximates the teacher's vector of the text.
-The teacher is a sentence encoder. The function `teach` stores its vectors.
+The teacher is a sentence encoder. `teach` stores the vectors of the teacher.
 """
 
 import os
