@@ -173,7 +173,7 @@ class PortableFile:
         if self.header["format"] != FORMAT:
             raise ValueError(
                 f"found format {self.header['format']!r:.20}, expected"
-                f" {FORMAT}; first train a model of an older format again"
+                f" {FORMAT}; a model of an older format must be trained again"
             )
         for name in [*self._arrays]:  # equal weights are stored once
             if name.startswith(QUERY):
