@@ -90,7 +90,7 @@ class Activations(NamedTuple):
     def recurrent_vector(self) -> np.ndarray:
         """The concatenated final outputs of all directions.
 
-        For a `CombinedEncoder`, the result is only the columns of the LSTM.
+        For a `CombinedEncoder`, the result is only the output of the LSTM.
         For all other encoders, the result is the text's vector. The result is
         not scaled to unit length.
         """

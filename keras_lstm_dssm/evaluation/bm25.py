@@ -239,7 +239,7 @@ def _postings(
 def bm25_neighbours(
     texts: Sequence[str], titles: Sequence[str], k: int
 ) -> Iterator[np.ndarray]:
-    """Yields, for each text, rows of the k best titles that share a word."""
+    """Yields each text's k best titles, among titles with a word of it."""
     system = BM25System(tokenizer=alphanumeric)
     for scores, matching in system.scores(texts, tuple(titles)):
         assert matching is not None
