@@ -50,7 +50,9 @@ TORCH_FORMS = {
 The result `torch` is the faster of these two results.
 """
 
-_COUNTED_BATCHES = 8  # batches to estimate the minimum time of a training step
+# Number of batches whose operations and bytes are counted, for the time that a
+# step takes at the machine's full speed.
+_COUNTED_BATCHES = 8
 
 CELL_COUNTS = (48, 96, 192, 384)
 TITLE_WORDS = (3, 6, 12, 24)
@@ -259,8 +261,8 @@ def measure_profile(
 ) -> dict[str, Any]:
     """Times each kind of operation, and training steps, in milliseconds.
 
-    The steps differ in the number of cells, words of a title or clicks of
-    a batch.
+    Steps are timed for several numbers of cells, for several lengths of titles,
+    and for several batch sizes.
     """
     batches = batches_of(log, batch_size, steps)
     sizes = [int(factor * batch_size) for factor in BATCH_FACTORS]

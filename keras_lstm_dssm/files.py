@@ -250,7 +250,8 @@ def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
                 flush_to_disk(path)
             exists = InputError(
                 f"{folder}: another process has written this folder"
-                " meanwhile, so the new files are removed: name another folder"
+                " meanwhile, so the files of this process are removed: name"
+                " another folder"
             )
             if os.path.lexists(folder):
                 raise exists

@@ -117,7 +117,7 @@ def word_forms(
 
 
 def idf(frequency: Any, count: int) -> np.ndarray:
-    """Returns Lucene's IDF of terms in `frequency` of `count` texts."""
+    """Returns Lucene's IDF of terms; `frequency` of `count` texts have each."""
     return np.log1p((count - frequency + 0.5) / (frequency + 0.5))
 
 
@@ -204,8 +204,8 @@ class Match(NamedTuple):
 
     word: str  # word of the query that has this term
     term: int  # index of the term in `Postings.bounds`
-    # Factor of the term's scores: 1 / (sum of the query's IDFs), or for a
-    # number 1 / (count of the query's numbers).
+    # Factor of the term's scores. For a term of BM25: 1 / (sum of the query's
+    # IDFs). For a number: 1 / (count of the query's numbers).
     scale: np.float32
 
 

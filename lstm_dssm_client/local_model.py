@@ -254,8 +254,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors share a row, because the last bits of a product depend
-        # on the position of the row.
+        # Equal vectors share a row, so that their scores are equal: the last
+        # bits of a product depend on the position of the row.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from lstm_dssm_client.errors import InputError
 
-_DAY = 86_400  # limit in seconds: to gRPC, a huge timeout is a past deadline
+# Longest timeout, in seconds. gRPC takes a huge timeout for a deadline that has
+# already passed.
+_DAY = 86_400
 
 
 def checked_timeout(timeout: float) -> float:

@@ -24,7 +24,7 @@ class Packed(NamedTuple):
 
     trigrams: torch.Tensor  # trigram ids of all words
     word_starts: torch.Tensor  # position of each word's first trigram
-    word_order: PackedSequence  # indices in `word_starts` of each text's words
+    word_order: PackedSequence  # for each text: its words, as word indices
 
 
 def packed(texts: Texts) -> Packed:

@@ -77,9 +77,9 @@ def evaluate_run(
             support them.
 
     Returns:
-        Two towers and pair scorers: split -> a dictionary. It has `mode`; facts
-            such as `bm25_words`; and for each system, measure -> value from 0
-            to 1. The option `queries` adds `verdict` and `failures`, which are
+        Two towers and pair scorers: split -> a dictionary. The keys are `mode`,
+            facts such as `bm25_words`, and the name of each system. The value
+            of a system is measure -> number from 0 to 1. The option `queries` adds `verdict` and `failures`, which are
             not stored.
         Outside encoders: the same dictionary, with `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
@@ -91,9 +91,9 @@ def evaluate_run(
             the measure's name; `rank` of the first relevant title; `clicks`;
             `clicked`, the relevant titles; and `found`, the first results. If
             the data has numbers of clicks, there are also `frequent`, `head`
-            and `tail`. `frequent` lists the most frequent queries. `head` has
-            results on the most frequent queries, which have half of all
-            clicks: the number of `queries`, and the mean of each system.
+            and `tail`. `frequent` lists the most frequent queries. `head`
+            is about the most frequent queries, which together have half of all
+            clicks. It has the number of `queries` and each system's mean.
             `tail` has the same for all other queries. In retrieval, `on_pages`
             lists the titles that are most often among the first ten.
 

@@ -73,8 +73,9 @@ class SentenceEncoder(Configured, keras.layers.Layer):
         flat, _ = words.flat()
         largest = []
         for width, kernel in zip(self.windows, self.kernels, strict=True):
-            # Row j * width + o of `products` is for word j at offset o of a
-            # window. The last row is 0, for words past the end of a sentence.
+            # `products` has each word's product with the kernel at each offset
+            # of a window: word j at offset o in row j * width + o. The last row
+            # is 0, for words past the end of a sentence.
             by_offset = tf.transpose(tf.convert_to_tensor(kernel), [1, 0, 2])
             products = tf.matmul(
                 vectors, tf.reshape(by_offset, [self.word_dimension, -1])
@@ -101,7 +102,8 @@ def windows_of(
     """
     counts = tf.maximum(lengths - width + 1, 1)
     sentence = tf.repeat(tf.range(tf.size(lengths)), counts)
-    # All sentences before sentence s have `shift[s]` more words than windows.
+    # The sentences before sentence s together have `shift[s]` more words than
+    # windows.
     shift = tf.cumsum(lengths - counts, exclusive=True)
     first = tf.range(tf.size(sentence)) + tf.gather(shift, sentence)
     position = first[:, tf.newaxis] + tf.range(width)
@@ -230,9 +232,9 @@ class DocumentEncoder(Configured, keras.layers.Layer):
 
         d = tanh(W_d (sum_i p_i / (sum_j p_j) h_i) + b_d)
 
-    Eq. (3) of Bi and Ma 2017. Takes, for n sentences, h, the logits of p, and
-    the index of each sentence's document, int32 `(n,)`, ascending and without
-    gaps. Returns `(documents, dimension)`.
+    Eq. (3) of Bi and Ma 2017. The inputs, for n sentences, are h; the logits of
+    p; and the index of each sentence's document, int32 `(n,)`. The indices
+    ascend without gaps. Returns `(documents, dimension)`.
     """
 
     def __init__(

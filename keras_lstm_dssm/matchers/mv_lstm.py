@@ -68,7 +68,8 @@ class PairedTexts(NamedTuple):
 
     def vector_rows(self, positions: tf.Tensor) -> tf.Tensor:
         """Converts positions in texts, `(pairs, slices, k)`, to vector rows."""
-        # The position -1, for no cell, becomes a row that is not used.
+        # A missing cell has the position -1. It gets the row of position 0; the
+        # result for this cell is discarded.
         first = tf.gather(self.starts, self.rows)
         return first[:, tf.newaxis, tf.newaxis] + tf.maximum(positions, 0)
 

@@ -29,8 +29,8 @@ def log_q_sums(
     """Sums `log_q` over the occurrences of each title; counts occurrences.
 
     `candidates` are indices of titles, `(batch, 1 + k)`: the clicked title and
-    k negatives. `log_q` has the logarithms for the logQ correction (see
-    `TwoTower`) of the clicked titles, `(batch,)`, or of all candidates,
+    k negatives. `log_q` is for the logQ correction, see `TwoTower`. It has a
+    logarithm for each clicked title, `(batch,)`, or for each candidate,
     `(batch, 1 + k)`. Returns sums and counts, both float32 `(titles,)`.
     """
     log_q = tf.reshape(log_q, [tf.shape(candidates)[0], -1])
@@ -184,7 +184,7 @@ class PairHasher(Hasher):
         return hashed_in_parallel(batches, partial(self, caches=caches))
 
     def clear_if_stale(self) -> None:
-        """Clears the caches of untrained columns if weights have changed."""
+        """Clears caches of untrained columns that other weights computed."""
         for cache in set(self._training_caches):
             if isinstance(cache, UntrainedColumnCache):
                 cache.clear_if_stale()

@@ -33,7 +33,10 @@ _FIGURE_7_LSTM, _RNN = "lstm_96", "rnn_288"
 def train_with_one_gamma(
     output: Path, data: TableData, results: Mapping[str, SystemResults]
 ) -> tuple[dict[str, SystemResults], dict[str, str]]:
-    """Returns results of an LSTM and an RNN with equal gammas, and failures."""
+    """Trains an LSTM and an RNN with the same gamma.
+
+    Returns the results by name, and name -> reason for a run that failed.
+    """
     shown = {
         name: results[name]
         for name in (_FIGURE_7_LSTM, _RNN)
@@ -217,8 +220,8 @@ TABLE_IV_ROWS: dict[str, Row] = {
         "Best (not of the paper)", Neural(PRESETS["best"], tuned=False)
     ),
 }
-"""The rows by name. Models that are trained on clicks have random negatives of
-the batch. Exceptions: `best`, and rows whose label names other negatives."""
+"""The rows by name. Models that are trained on clicks draw random negatives
+from the batch, except `best` and rows whose label names other negatives."""
 
 PUBLISHED: dict[str, tuple[float, float, float]] = {
     "bm25": (30.5, 32.8, 38.8),

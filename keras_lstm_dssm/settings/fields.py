@@ -96,7 +96,7 @@ def setting(default: Any, **facts: Any) -> Any:
     # `unused_if`: name of another field -> value that makes this field unused.
     # `names`: values that the flag accepts. Python code may set other values.
     # `flag`: the name of the flag; `False` for a field without a flag.
-    # `joint`: `False` if several workers do not support the field.
+    # `joint`: `False` if a training by several workers cannot use the field.
     # `stored`: `False` if `config.json` does not hold the field.
     return dataclasses.field(default=default, metadata=facts)
 
