@@ -275,7 +275,7 @@ class TermScores:
     def shares(
         self, match: Match, documents: np.ndarray
     ) -> tuple[str, np.ndarray]:
-        """Returns the name of a match's part, and scores of `documents`."""
+        """Returns a match's item of `TERM_PARTS`, and scores of `documents`."""
         rows = self.postings.rows(match.term)
         with_term = self.postings.documents[rows]
         indices = np.searchsorted(with_term, documents)

@@ -8,12 +8,12 @@ Example:
   lstm-dssm-prepare --catalogue=catalogue.csv --output=SHOP
   lstm-dssm-train --data=SHOP --dev=SHOP --preset=best --output=RUN
 
-Files are CSV or TSV in any dialect, JSON lines, JSON arrays or parquet, also
-compressed (.gz). Columns with usual names are recognised; flags name other
-columns. In a file without a header, flags give the numbers of the columns.
-Without a catalogue, the log must have the titles of the clicked products.
-Without a log, the folder can be exported (lstm-dssm-export --hybrid), and
---append can add a log later. Ids are text: 007 and 7 are different ids.
+Files are parquet, CSV or TSV in any dialect, JSON lines or JSON arrays. All but
+parquet may be compressed (.gz). Columns with usual names are recognised; flags
+name other columns. In a file without a header, flags give the numbers of the
+columns. Without a catalogue, the log must have the titles of the clicked
+products. Without a log, the folder can be exported (lstm-dssm-export --hybrid),
+and --append can add a log later. Ids are text: 007 and 7 are different ids.
 
 The program prints the columns, five clicks with their products, and the numbers
 of rows that are left out, with examples; --dry_run writes nothing. If the
@@ -21,9 +21,9 @@ percentage of bad rows is above --max_bad_percent, or fewer than half of the
 clicks are on products of the catalogue, nothing is written.
 
 No query of dev or test occurs in training, not even with other letter case,
-spaces or punctuation. A query keeps its split when the log grows. An exception
-is --test_after=TIME: test has all clicks from TIME on, and queries of test may
-occur in training. docs/data.md describes the folder.
+spaces or punctuation. A query keeps its split when the log grows. However, with
+--test_after=TIME the split test has all clicks from TIME on, and queries of
+test may occur in training. docs/data.md describes the folder.
 """
 
 from pathlib import Path

@@ -19,8 +19,9 @@ clustering by vectors of documents. `--data` is `api_documents` or a folder of
 documents with the splits train, dev and test. The splits dev and test have
 queries, classes or both.
 
-For each neural system, a small search on dev chooses the learning rate, the
-epoch and, for table_iv, gamma; the search is the same for all systems. The
+The epoch of each neural system is chosen on dev. A small search on dev chooses
+the learning rate and, for table_iv, gamma. The search is the same for all
+systems, except that a few systems, such as best, have fixed values. The
 tokenizers of baselines, and k1 and b of BM25, are also chosen on dev.
 
 OUT has these files:

@@ -28,8 +28,9 @@ from lstm_dssm_client.bm25 import (
 POSTINGS = 2**21
 """Number of postings to read at once, which take about 100 MB. A batch of long
 queries may have billions of postings. All postings of one term are read at
-once, even if there are more than `POSTINGS`. Documents with the same words thus
-add their terms' scores in the same order, and get exactly equal sums."""
+once, even if there are more than `POSTINGS`. Therefore the scores of each
+document are added in the order of the terms, and documents with the same words
+get exactly equal sums."""
 
 
 class Matches(NamedTuple):
@@ -57,7 +58,7 @@ class TermGraph(tf.Module):
         self.count = postings.size
         self._letters = scores.kind == TRIGRAMS
         self._words = postings.words
-        # A table may not be empty, so it always has the key "".
+        # TensorFlow needs at least one key, so the key "" is always added.
         self._table = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 as_strings(["", *postings.term_of]),
@@ -183,8 +184,9 @@ class TermGraph(tf.Module):
             ends = matches.ends[start:stop]
             number = tf.range(before, ends[-1])
             # `begins` is 1 at the first posting of each term except the first
-            # term. The first posting of term i has the index ends[i - 1]. All
-            # these indices differ, because every term has postings.
+            # term. The first posting of term i has the index
+            # ends[i - 1] - before. All these indices differ, because every
+            # term has postings.
             begins = tf.scatter_nd(
                 ends[:-1, tf.newaxis] - before,
                 tf.ones_like(ends[1:], tf.int32),

@@ -303,7 +303,7 @@ class ClaimResult(NamedTuple):
 
 def measure_claims(
     model: Any,
-    pairs: Sequence[tuple[str, str]],  # a query and a title each
+    pairs: Sequence[tuple[str, str]],  # pairs (query, title)
     contexts: Sequence[str],  # texts for `context_vectors`
     cells: int = ACTIVE_CELLS,  # for the last three arguments see `keywords`
     change: float = LEAST_CHANGE,
@@ -355,7 +355,7 @@ def untrained_copy(model: Any) -> Any:
     copy = type(model).from_config(model.get_config())
     for random, trained in zip(copy.towers, model.towers, strict=True):
         for weight, value in zip(random.weights, trained.weights, strict=True):
-            # Checks the weight of the copy: the model's layers may be frozen.
+            # Asks the copy's weight, because layers of `model` may be frozen.
             if not weight.trainable:
                 weight.assign(value)
     return copy

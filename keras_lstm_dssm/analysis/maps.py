@@ -30,7 +30,7 @@ class TextMap(NamedTuple):
     # int `[texts]`: index in `names`; -1 or -2 for texts without a group
     groups: np.ndarray
     names: list[str]  # the names of the groups
-    others: tuple[str, str] = ("", "")  # legend for texts with -1, with -2
+    others: tuple[str, str] = ("", "")  # legends of groups -1 and -2
 
 
 def title_map(
@@ -61,7 +61,7 @@ def title_map(
 
 
 MOST_CLASSES = 12
-"""Maximum number of classes with a colour and marker; the rest are grey."""
+"""Maximum number of classes with colour and marker; other classes are grey."""
 
 
 def document_map(

@@ -100,8 +100,8 @@ def clicked_lists(
             weights.setdefault(query_words, []).append(pair_weights[row])
     # All queries of a block are searched to the same depth: `top` plus the
     # largest number of titles clicked for a query of the block. The queries are
-    # sorted by this number. Therefore the last query of a block has the largest
-    # number, and most blocks have a small depth.
+    # sorted by their number of clicked titles. Therefore the last query of a
+    # block has the largest number, and most blocks have a small depth.
     order = sorted(clicked, key=lambda query: len(set(clicked[query])))
     negatives: dict[str, list[str]] = {}
     for start in range(0, len(order), _QUERIES_AT_ONCE):
@@ -336,7 +336,7 @@ class Triples:
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
         """Returns the columns of `rows`, and a fourth column.
 
-        The fourth column has the positives' indices in `_positive`, `_weight`.
+        The fourth column is the positive's index in `_positive` and `_weight`.
         """
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negative_bounds)[lists]

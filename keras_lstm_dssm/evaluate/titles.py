@@ -255,7 +255,7 @@ def measured_systems(
 def report_choice(
     name: str, chosen: ChosenWeights, dev: Task, measure: str, report: Report
 ) -> dict[str, Any]:
-    """Prints results on dev; returns a dict with the key `{name}_dev`."""
+    """Prints the weights' results on dev; returns `{name}_dev` -> results."""
     alone = ", ".join(
         f"{part} {100 * value:.2f}" for part, value in chosen.alone.items()
     )

@@ -161,9 +161,9 @@ class DeepMatch(Matcher):
         next level that overlap the patch;
     - a committee layer of sigmoid units, and a linear output.
 
-    The matcher reads only `WordSequences.words`, which must be vocabulary ids.
-    Word order and unknown words have no effect. `pretrain` needs the extra
-    `[baselines]`.
+    Of `WordSequences`, the matcher reads only `mask` and `words`, which must be
+    vocabulary ids. Word order and unknown words have no effect. `pretrain`
+    needs the extra `[baselines]`.
 
     The connections of layer II, the number of units and the rank are not stated
     in the paper. See `Matcher` for the call arguments and the scores.

@@ -77,7 +77,7 @@ class Neural:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next rate, or else the next gamma with the best rate."""
+        """Returns the next rate; after all rates a gamma with the best rate."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()

@@ -90,7 +90,7 @@ class ModelVersions:
         self.available = self.available._replace(labels=dict(labels))
 
     def load(self, expected: Mapping[int, Path]) -> None:
-        """Loads new versions; a failed version only after its files change."""
+        """Loads new versions, and failed versions whose files have changed."""
         changed = {
             version: _last_change(folder)
             for version, folder in expected.items()
@@ -448,7 +448,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns the two names; "" replaces each name that is not served."""
+        """Returns `name` and the signature; "" replaces an unknown name."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():

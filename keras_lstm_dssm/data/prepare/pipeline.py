@@ -48,7 +48,7 @@ def prepare(
     report: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> "Prepared":
-    """Makes a data folder from a catalogue and a log.
+    """Makes a data folder from a catalogue, a log or both.
 
     The folder has BEIR's layout and `data.json`, see docs/data.md.
 
