@@ -79,8 +79,8 @@ def evaluate_run(
     Returns:
         Two towers and pair scorers: split -> a dictionary. The keys are `mode`,
             facts such as `bm25_words`, and the name of each system. The value
-            of a system is measure -> number from 0 to 1. The option `queries` adds `verdict` and `failures`, which are
-            not stored.
+            of a system is measure -> number from 0 to 1. The option `queries`
+            adds `verdict` and `failures`, which are not stored.
         Outside encoders: the same dictionary, with `texts_per_second`.
         `KeyVec`: split -> task -> system -> measure -> value, at most 1.
         `verdict`: a comparison with BM25 by one `measure`. It has the
