@@ -30,7 +30,7 @@ class TextMap(NamedTuple):
     # int `[texts]`: index in `names`; -1 or -2 for texts without a group
     groups: np.ndarray
     names: list[str]  # the names of the groups
-    others: tuple[str, str] = ("", "")  # legend for texts with -1, with -2
+    others: tuple[str, str] = ("", "")  # legends of groups -1 and -2
 
 
 def title_map(
