@@ -116,8 +116,8 @@ def fill_up_titles(titles: Sequence[str], count: int) -> list[str]:
 def measure_search(method: str, folder: Path, count: int) -> dict[str, Any]:
     """Measures latency and memory of searches for the ten best titles.
 
-    `method` is the kind of an exported retriever, or `numpy`: a matrix product
-    with the vectors of all titles.
+    The methods `float32` and `int8` search with an exported retriever. `numpy`
+    multiplies the queries' vectors by the vectors of all titles.
     """
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     megabytes_before = memory_megabytes("VmRSS")
@@ -148,7 +148,7 @@ def _new_search(method: str, folder: Path) -> Callable[[list[str]], Any]:
 
 
 def _recall(folder: Path) -> dict[str, dict[str, float]]:
-    """Returns kind -> `recall@k` -> share of the k nearest titles found."""
+    """Returns kind -> `recall@k` -> found share of the k nearest titles."""
     queries = (folder / "queries.txt").read_text("utf-8").splitlines()
     encoder = SavedEncoder(folder / "models" / "query_encoder")
     index = Index.from_vectors(np.load(folder / "titles.npy"))

@@ -3,7 +3,7 @@
 Two distributions contain this package: `keras-lstm-dssm`, and the small
 `lstm-dssm-client`, which needs only NumPy. The gRPC clients, `Client` and
 `AsyncClient`, also need `grpcio` and `protobuf`. `LocalModel`, for use without
-a server, also needs `safetensors`.
+a server, needs NumPy and `safetensors`.
 
 Example:
     >>> from lstm_dssm_client import HttpClient

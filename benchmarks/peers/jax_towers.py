@@ -34,7 +34,7 @@ class Distinct(NamedTuple):
     words: np.ndarray  # int32 `[time, u]`, word indices of the distinct texts
     lengths: np.ndarray  # int32 `[u]`, number of words; 0 for padding
     text_index: np.ndarray  # int32 `[batch]`, each text's column in `words`
-    word_range: np.ndarray  # int32 `[n]`; `jit` uses only the shape, to know n
+    word_range: np.ndarray  # int32 `[n]`; `jit` reads n from the shape only
 
 
 def distinct(texts: Texts) -> Distinct:

@@ -36,7 +36,7 @@ from keras_lstm_dssm.text.word_hashing import as_strings
 from lstm_dssm_client.signatures import tag_name
 
 _CODED_ROWS = 512
-_TOO_MANY_TAGS = 127  # above `MAX_TAGS`, so no document matches; fits into int8
+_TOO_MANY_TAGS = 127  # no document has as many (`MAX_TAGS`); fits into int8
 
 
 class DocumentTags(tf.Module):

@@ -150,7 +150,7 @@ def package_class(module: str, packages: Iterable[str]) -> str:
 
 
 def _queries(packages: Sequence[Definition]) -> dict[str, tuple[str, str]]:
-    """Returns class -> (name of the outermost package, text of the query)."""
+    """Returns class -> (name of the class's outermost package, query text)."""
     names = {package.module for package in packages}
     sentences = [prose_sentences(package.doc) for package in packages]
     repeats = Counter(

@@ -34,7 +34,7 @@ without training clicks. `prepare` makes these splits if `test_after` is set."""
 
 
 def find_file(folder: str, name: str) -> str | None:
-    """Returns the path of a file, or else of `name` + ".gz", or else `None`."""
+    """Returns the path of `name`, else of `name` + ".gz"; `None` if missing."""
     path = os.path.join(folder, name)
     for candidate in (path, f"{path}.gz"):
         if os.path.isfile(candidate):

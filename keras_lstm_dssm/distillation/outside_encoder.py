@@ -149,7 +149,7 @@ class _EncoderProcess:
 def _end_process(process: "subprocess.Popen[bytes]") -> None:
     """Ends an encoder's process by closing its standard input."""
     assert process.stdin and process.stdout
-    with suppress(BrokenPipeError):  # the process did not read a request
+    with suppress(BrokenPipeError):  # the process ended with a request unread
         process.stdin.close()
     try:
         process.wait(_GRACE)

@@ -467,8 +467,8 @@ def _largest(scores: np.ndarray, count: int) -> np.ndarray:
     size = width // (_GROUPS_PER_RESULT * count)
     if size < 2:
         return np.argpartition(scores, -count, axis=1)[:, -count:]
-    # Each row is divided into groups. At least `count` groups have a score of
-    # `least` or more. Scores below `least` are not among the `count` largest.
+    # Each row is divided into groups. `least` is the `count`-th largest maximum
+    # of a group. Scores below `least` are not among the `count` largest scores.
     groups = width // size
     maxima = scores[:, : groups * size].reshape(rows, size, groups).max(axis=1)
     least = np.partition(maxima, -count, axis=1)[:, [-count]]

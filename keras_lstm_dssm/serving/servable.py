@@ -30,7 +30,7 @@ def to_proto(
 ) -> TensorProto:
     """Converts an array to a `TensorProto`; writes to `proto` if given.
 
-    As in TF Serving, the values are in the dtype's field, such as `float_val`.
+    Fills the dtype's field, if any, such as `float_val`, as TF Serving does.
     """
     proto = TensorProto() if proto is None else proto
     if has_field(values):
@@ -115,7 +115,7 @@ class SignatureCall(SavedSignature):
     def _parse(
         self, protos: Mapping[str, TensorProto]
     ) -> dict[str, np.ndarray]:
-        """Parses the inputs whose shapes fit the signature, of any dtype."""
+        """Parses inputs of any dtype; omits inputs whose shape does not fit."""
         specs = self._specs
         if len(protos) != len(specs):
             raise InvalidError(

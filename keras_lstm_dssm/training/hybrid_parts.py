@@ -27,7 +27,7 @@ class HybridParts(NamedTuple):
 
     query: Mapping[str, TextEncoder]  # the query encoder of each part
     document: Mapping[str, TextEncoder]  # the document encoder of each part
-    # The part `"words"` uses a given teacher's vectors of whole titles.
+    # With a teacher, `"words"` uses the teacher's vectors of whole titles.
     teacher: TeacherVectors | None = None
 
     @classmethod
