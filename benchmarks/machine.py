@@ -16,7 +16,7 @@ from benchmarks.clocks import seconds
 from keras_lstm_dssm.text import WordBatch
 
 _PACKAGES = ("keras-lstm-dssm", "tensorflow", "keras", "numpy", "torch", "jax")
-_SIDE = 2048
+_SIDE = 2048  # number of rows and of columns of the multiplied matrices
 _COPIED = 1 << 26  # number of bytes that each thread copies
 _TRIES = 10
 _FLOAT_BYTES = 4

@@ -344,7 +344,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(folder: Path, facts: Mapping[str, Any], card: str) -> None:
-    # Refuses links to files outside `folder`.
+    # `check_plain_file` refuses links to files outside `folder`.
     for name in (FACTS, CARD):
         check_plain_file(folder / name)
     write_json(folder / FACTS, facts)

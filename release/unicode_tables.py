@@ -74,7 +74,7 @@ def _signs(
         if categories == {"M", "Z"}:
             result["accents"].add(char)
         elif categories.isdisjoint("LN"):
-            continue  # such a character is never part of a word
+            continue  # the character is never part of a word
         elif char in general["L"]:
             if "Z" in categories:  # NFKC turns it into several words
                 result["apart"].add(char)

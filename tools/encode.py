@@ -93,7 +93,7 @@ program.string(
 program.string(
     "run", None,
     "With --write=keys: folder of a run of a KeyVec. If --input is a data "
-    "folder: the encoder's run, whose recipe may choose `fields` of products.",
+    "folder: the encoder's run; its recipe may name product fields to read.",
 )  # fmt: skip
 program.integer("k", 5, "With --write=keys: number of sentences and words.", 1)
 

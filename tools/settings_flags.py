@@ -23,8 +23,8 @@ def define_settings(
     program: Program,
     classes: Mapping[str, type[Settings]],
     named: Collection[str] | None = None,
-    defaults: bool = False,
-    only: Collection[str] = (),
+    defaults: bool = False,  # whether flags get the defaults of the fields
+    only: Collection[str] = (),  # names of fields; `()`: all fields
 ) -> None:
     """Defines a flag, or a NAME of `--set`, for each field of the classes.
 
@@ -88,7 +88,7 @@ def define_field(
 
 
 def check_finite(program: FlagSet, name: str) -> None:
-    """Makes a flag reject NaN and numbers that are too large for float32."""
+    """Makes a flag reject NaN and numbers above `_MOST`."""
     flags.register_validator(
         name,
         lambda value: value is None or value <= _MOST,

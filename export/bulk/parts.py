@@ -2,8 +2,8 @@
 
 A part has the vectors for some consecutive lines of an input file. It is a
 `.parquet` file, or an `.npy` file and the files `.ids`, `.hashes`, `.titles`
-and `.tags`. A `.json` file describes the part and is written last.
-`EncodedParts` reads all parts of a folder.
+and, if a title has tags, `.tags`. A `.json` file describes the part and is
+written last. `EncodedParts` reads all parts of a folder.
 """
 
 import fcntl

@@ -262,7 +262,7 @@ class HybridModule(SearchModule):
     def _words_as_json(
         self, text: tf.Tensor, documents: tf.Tensor, query: tf.Tensor
     ) -> tf.Tensor:
-        """Divides each hit's part `words` among the words of the query."""
+        """Divides part `words` of each hit's score among the query's words."""
         assert self._words_rule is not None, self._parts.columns
         words, _ = flat_words(text[tf.newaxis], *self._words_rule)
         vectors = self._word_rows(words)

@@ -141,7 +141,7 @@ class ServedWeights:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Graphs that are traced in the `with` block read `self.variables`."""
-        if tf.executing_eagerly():
+        if tf.executing_eagerly():  # attaches no table
             # An encoder keeps the graph of its first eager call. This graph
             # must read the encoder's own weights, which training may change.
             yield

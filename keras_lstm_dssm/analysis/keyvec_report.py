@@ -46,7 +46,7 @@ class ExplainedSentence:
 
     text: str
     probability: float  # computed by the model
-    salient: bool | None  # key for the teacher; None: no teacher or summary
+    salient: bool | None  # key for the teacher; None: no teacher or no summary
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class ReportDocuments(NamedTuple):
     documents: list[Document]
     targets: DocumentTargets  # the teacher's key sentences, and the key words
     teacher: str  # a name such as "bm25", or a run folder
-    bad_lines: dict[str, int]  # numbers of skipped lines by reason
+    bad_lines: dict[str, int]  # reason -> number of skipped lines
 
 
 def read_report_documents(
@@ -260,7 +260,7 @@ def read_report_documents(
     train = folder.of("train") if folder.count("train") else documents
     salience = salience_teacher(teacher, train)
     key_words = KeyWords(train, source=key_words_of)
-    # Without any threshold, the training documents give a threshold.
+    # By default the threshold is computed from the training documents.
     if theta is None and salience.theta is None:
         train_targets = DocumentTargets.from_teacher(train, salience, key_words)
         theta = train_targets.counts.theta

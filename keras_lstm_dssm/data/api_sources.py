@@ -117,7 +117,7 @@ class Module:
 
     def __init__(self, name: str, is_package: bool = False) -> None:
         self.name, self.is_package = name, is_package
-        # Name of a function or class -> its definition, then its methods.
+        # Name -> the definition of a function, or of a class and its methods.
         self.definitions: dict[str, list[Definition]] = {}
         # Name that an import binds -> source module, and name in the source
         # module. After `import module as name`, the second item is `None`.
@@ -135,7 +135,7 @@ class Module:
             definitions.append(Definition(self.name, full_name, doc))
 
     def read(self, body: list[ast.stmt]) -> None:
-        """Reads a module's statements, including those in `if` and `try`."""
+        """Reads the statements of a module, also inside of `if` and `try`."""
         for node in body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 self.define(node.name, ast.get_docstring(node))

@@ -45,7 +45,7 @@ class Occurrences(NamedTuple):
 
     title: str  # id of the most frequent title
     share: float  # share of pages with the most frequent title, from 0 to 1
-    skewness: float  # over all titles: skewness of the number of pages
+    skewness: float  # skewness of the number of pages of each title
 
 
 def occurrences(

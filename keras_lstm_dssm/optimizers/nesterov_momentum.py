@@ -26,7 +26,7 @@ class _ReadRows(NamedTuple):
     indices: tf.Tensor
     weights: tf.Tensor  # rows of W + mu V, where the gradient is computed
     velocity: tf.Tensor  # rows of V as stored, before the missed updates
-    decay: tf.Tensor  # V decays by this factor in missed steps and this step
+    decay: tf.Tensor  # factor of V for all missed steps and this step together
 
 
 def _is_reshaped(tensor: tf.Tensor, original: tf.Tensor) -> bool:
@@ -530,9 +530,9 @@ class NesterovSchedule(keras.callbacks.Callback):
     Args:
         total_steps: Number of training steps from the optimizer's first step
             on. By default the schedule spans this `fit`, from `initial_epoch`
-            to the last epoch; the dataset must have a known cardinality. If
-            `keras.callbacks.BackupAndRestore` resumes the training, the old
-            schedule continues.
+            to the last epoch; the dataset must then have a known
+            cardinality. If `keras.callbacks.BackupAndRestore` resumes the
+            training, the old schedule continues.
         ends: mu in the first and in the last phase. Default 0.9.
         middle: mu in the middle phase. Default 0.995.
         fraction: Share of the training steps in the first phase, and also in

@@ -138,8 +138,8 @@ class RestApi:
         """Returns the states of a model's versions.
 
         If the protocol `openai` is allowed and the path has no version or
-        label, OpenAI's fields of a model are added for served models. In this
-        case, the reply for the model `TOWERS` has only OpenAI's fields.
+        label, the reply for a served model also has OpenAI's fields. The reply
+        for the model `TOWERS` then has only OpenAI's fields.
         """
         models, name = self._models, spec.name
         if "openai" not in self._bounds.protocols or spec.WhichOneof(

@@ -61,7 +61,7 @@ if the Dice coefficient of their letter trigrams is at least `MIN_SHARED`.
 _MAX_WORD_LETTERS = 64
 _MAX_QUERY_WORDS = 12
 _MAX_TITLE_WORDS = 200
-_NEAREST = 3
+_NEAREST = 3  # maximum number of nearest words of a query word
 _MOST_WORDS = 5  # maximum number of words in a reason
 
 
@@ -145,7 +145,7 @@ def nearest_words(
 def word_similarities(
     title_words: Sequence[str], similarity: np.ndarray
 ) -> dict[str, float]:
-    """Maps title words to the largest similarity to a query word, if not 0."""
+    """Maps similar title words to the largest similarity with a query word."""
     largest = similarity.max(axis=0, initial=0)
     return {
         word: float(value)
@@ -459,12 +459,12 @@ class SearchPage:
         return None
 
     def click(self, request: Mapping[str, Any]) -> bool:
-        """Logs a click once; returns if this call did. May raise `OSError`."""
+        """Logs a click once; returns whether this call logged the click."""
         token = string_of(request, "click")
         if self._clicks is None:
             raise InvalidError("this server writes no clicks")
         try:
-            return self._clicks.write(token)
+            return self._clicks.write(token)  # may raise `OSError`
         except TokenError as error:
             raise InvalidError(str(error)) from error
 
