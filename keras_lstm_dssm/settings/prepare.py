@@ -56,7 +56,7 @@ class PrepareSettings(Settings):
             click:1,add_to_cart:2,purchase:3.
         grade: Column of the grade in the judgements.
         double_click_seconds: A click is left out if an equal click (same
-            product, query and session) came at most so many seconds before.
+            product, query and session) came at most this many seconds before.
         dev_percent: Percentage of queries for model selection (dev).
         test_percent: Percentage of queries for the final evaluation (test).
         seed: Seed of the division of queries into splits.
