@@ -18,7 +18,7 @@ WARM_STEPS = 3
 def interleaved_medians(
     measurements: Mapping[str, Callable[[], Any]], rounds: int
 ) -> dict[str, Any]:
-    """Returns name -> median over interleaved rounds, after a warm-up round."""
+    """Returns name -> median result of the rounds, after a warm-up round."""
     values: dict[str, list[Any]] = {name: [] for name in measurements}
     for _ in range(rounds + 1):
         for name, measurement in measurements.items():

@@ -137,7 +137,7 @@ def cosine_matrix(query: tf.Tensor, document: tf.Tensor) -> tf.Tensor:
         result = tf.matmul(q, d, transpose_b=True)
 
         def gradient(error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # Eq. (15): a gradient loses its component along the vector.
+            # Eq. (15): a vector's gradient has no component along the vector.
             along = error * result
             query_gradient = tf.matmul(error, d)
             query_gradient -= q * tf.reduce_sum(along, axis=1)[:, tf.newaxis]

@@ -84,7 +84,7 @@ class PartResult(NamedTuple):
     rows: int  # number of titles
     seconds: float  # time of encoding and writing; 0 if `was_complete`
     was_complete: bool  # whether an earlier run wrote the part
-    last: bool  # whether this is the last part of the input file
+    last: bool  # whether this is the last part of its input file
 
 
 Encode = Callable[[list[str]], Any]
@@ -192,7 +192,7 @@ def _check(
         )
 
 
-_STORE_BYTES = 200 << 20  # object store of a local Ray cluster; no vectors
+_STORE_BYTES = 200 << 20  # object store of a local Ray cluster, without vectors
 # Environment variables that limit TensorFlow to one thread in each actor.
 _THREADS = {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
 

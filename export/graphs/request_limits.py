@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 def refusal(message: str) -> str:
-    """Returns the line of `admitted` in `message`, or all of `message`."""
+    """Returns what `admitted` wrote in `message`, or all of `message`."""
     match = _REFUSAL.search(message)
     return match[1] if match else message
 

@@ -100,7 +100,7 @@ def _is_public(name: str) -> bool:
 def _bindings(
     modules: Mapping[str, Module], name: str
 ) -> Iterator[tuple[str, tuple[str, str | None]]]:
-    """Yields public names with origins (module, item); a module has no item."""
+    """Yields public names with origins (module, item or `None` for modules)."""
     module = modules[name]
     for key in module.definitions:
         if not key.startswith("_"):

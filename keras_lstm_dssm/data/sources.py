@@ -110,10 +110,9 @@ def open_log(
         min_relevant: The lowest score that counts as a click in a BEIR folder
             without a click file. Default 1.
         write_to: The click file to write for a folder that has no
-            `clicks.train.tsv`, see `Collection.training_log`. If the folder is
-            the second data set of `spec`, a 2 is added to the name of the click
-            file, before the suffix; and so on. Default `None`: a folder without
-            `clicks.train.tsv` raises `InputError`.
+            `clicks.train.tsv`, see `Collection.training_log`. For data set
+            number n > 1 of `spec`, n is added to the file's name, before the
+            suffix. Default `None`: this folder raises `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 
@@ -269,7 +268,8 @@ def _clicks_of(part: str) -> tuple[str | None, str]:
     """Returns the collection of a data set, and the name of the click file.
 
     `clicks.tsv` and `clicks.new.tsv` in a data folder belong to the folder. For
-    other click files, the collection is `None`, the name is `COUNTED_CLICKS`.
+    other click files, the collection is `None`. For all data sets except
+    `clicks.new.tsv` in a data folder, the name is `COUNTED_CLICKS`.
     """
     folder, name = os.path.split(part)
     if name in (COUNTED_CLICKS, NEW_CLICKS) and find_file(folder, DATA_FILE):

@@ -277,7 +277,7 @@ def _wait_for_room(
 
 
 def _fit(trainer: Any, run: RunFolder, verbose: bool) -> dict[str, Any]:
-    """Trains and prints the metrics; returns the result of `_train_loop`."""
+    """Runs `trainer`, prints metrics; returns the result of `_train_loop`."""
     results: list[Any] = []
 
     def fit() -> None:

@@ -123,7 +123,7 @@ class DistinctTexts:
     """Encoders with equal `rules` may share a `TextBatch`."""
 
     split = "space"
-    """Rule that splits texts into words, in reports and to compare texts."""
+    """Rule that splits texts into words: for reports, and to compare texts."""
 
     def distinct(self, texts: Any) -> TextBatch:
         """Returns the distinct texts of strings `(batch,)`."""

@@ -117,10 +117,10 @@ def loop_forward(
 ) -> tuple[tuple[tf.Tensor, ...], Arrays]:
     """Runs the LSTMs of all directions over packed inputs `table[index]`.
 
-    Returns the packed y of each direction. Unless `gates` is empty, also
-    returns an array for c and for each gate. An array has one element for each
-    time t: `(directions, counts[t], units)`. The array of c starts with an
-    additional element, zeros, so that element t + 1 is c(t).
+    Returns the packed y of each direction, and a dict: an array for c, and an
+    array for each gate. If `gates` is empty, the dict is empty. An array has
+    one element for each time t: `(directions, counts[t], units)`. The array of
+    c starts with an additional element, zeros, so that element t + 1 is c(t).
     """
     time, starts = tf.size(counts), tf.cumsum(counts, exclusive=True)
     directions, dtype = recurrent.shape[0], recurrent.dtype

@@ -60,10 +60,10 @@ class DynamicPooling(Configured, keras.layers.Layer):
         repeat: Rule for matrices that are smaller than the output. With
             `"modulo"` (default), each region has one position, and the first
             position follows the last, `0 1 2 0 1 ..`, as in the programs of Wan
-            et al. 2016. With `"double"`, each position is doubled, so that
-            `0 1 2` becomes `0 0 1 1 2 2`. This is done again until there are
-            enough positions for all regions, as in the programs of Socher et
-            al. 2011.
+            et al. 2016. With `"double"`, each position occurs twice, so that
+            `0 1 2` becomes `0 0 1 1 2 2`. The doubling is repeated until there
+            are enough positions for all regions, as in the programs of Socher
+            et al. 2011.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -205,8 +205,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
         lowest = tf.constant(float("-inf"), cells.dtype)
         columns = tf.sequence_mask(document_lengths, n)
         cells = tf.where(columns[:, tf.newaxis, tf.newaxis], cells, lowest)
-        # The k largest cells are in the k rows with the largest maxima. Sorted
-        # rows let the second `top_k` list equal cells in the order of rows.
+        # The k largest cells are in the k rows with the largest maxima. `rows`
+        # is sorted, so the second `top_k` lists equal cells in order of rows.
         row_count = tf.minimum(self.k, m)
         real = tf.sequence_mask(query_lengths, m)[:, :, tf.newaxis]
         maxima = tf.where(real, tf.reduce_max(cells, axis=3), lowest)
@@ -225,8 +225,8 @@ class KMaxPooling(Configured, keras.layers.Layer):
             flat, [[0, 0], [0, 0], [0, missing]], constant_values=lowest
         )
         values, index = tf.math.top_k(flat, self.k)
-        # The test `values > lowest` would be false for a NaN, and 0 would
-        # replace the NaN. But a NaN must stop the training.
+        # The test `values > lowest` is not used, because 0 would replace a NaN:
+        # the test is false for a NaN. But a NaN must stop the training.
         cell_counts = query_lengths * document_lengths
         exists = tf.range(self.k) < cell_counts[:, tf.newaxis, tf.newaxis]
         row_index = tf.minimum(index // n, row_count - 1)

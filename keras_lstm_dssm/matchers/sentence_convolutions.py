@@ -245,7 +245,7 @@ class ARCII(Matcher):
             size = tf.shape(values)[1] - self.width + 1
             rows, columns = tf.minimum(rows, size), tf.minimum(columns, size)
             values = zero_padding_2d(convolution(values), rows, columns)
-            # All values are at least 0, so padding of 0 changes no maximum.
+            # All values are at least 0, so padding with 0 changes no maximum.
             values = tf.nn.max_pool2d(values, 2, 2, "SAME")
             rows, columns = (rows + 1) // 2, (columns + 1) // 2
         return self.mlp(tf.reshape(values, [-1, self.flat_width]))

@@ -23,8 +23,8 @@ from lstm_dssm_client.signatures import as_bytes
 class DocumentBatch(NamedTuple):
     """Holds hashed documents."""
 
-    # The distinct sentences. For each sentence of all documents in order,
-    # `text_index` has the index of the distinct sentence, `[sentences]`.
+    # The distinct sentences. The field `text_index`, `[sentences]`, lists the
+    # sentences of all documents in order, as indices of distinct sentences.
     sentences: WordBatch
     # Number of sentences of each document, at least 1, int32 `[documents]`.
     lengths: tf.Tensor

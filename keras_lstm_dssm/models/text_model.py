@@ -203,7 +203,7 @@ class TextModel(BuiltModel):
     own_metrics = "two metrics, loss and accuracy"
     rankings_hint: str  # in errors: how to measure rankings
     weights_hint: str  # in errors: what to give in place of labels or weights
-    # Makes string batches; takes examples, a batch size and a shuffle seed.
+    # Makes string batches from examples, a batch size and a shuffle seed.
     batches_of: Callable[..., tf.data.Dataset]
     train_function: Any
     exchange = OneProcess()  # communication with other processes
@@ -379,7 +379,7 @@ class TextModel(BuiltModel):
         return self.get_metrics_result()
 
     def make_train_function(self, force: bool = False) -> None:
-        """Makes a train function that leaves the weights in the variables."""
+        """Makes a train function; between calls, variables hold the weights."""
         # While the train function runs, the variables hold the point where
         # Nesterov's method takes the gradient (Palangi et al. 2016, eq. 6).
         super().make_train_function(force)

@@ -405,7 +405,7 @@ class DocumentExamples:
     def _excerpts(
         self, rows: np.ndarray, counts: np.ndarray, random: np.random.Generator
     ) -> _Batch:
-        """Draws `counts[i]` sentences of document `rows[i]`, in their order."""
+        """Draws `counts[i]` sentences of document `rows[i]`, in text order."""
         sentences = [
             start
             + (

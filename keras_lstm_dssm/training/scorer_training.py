@@ -103,7 +103,7 @@ class ScorerTraining(Training):
         return Task.from_collection(collection, "dev", "rerank", minimum)
 
     def new_model(self, initial: InitialModel | None = None) -> PairScorer:
-        """Builds, pre-trains and compiles the model, or copies `initial`."""
+        """Compiles a copy of `initial`, or a new and pre-trained model."""
         model = self._copied(initial) if initial else self._pretrained()
         compile_scorer(model, self.recipe)
         return model
@@ -155,7 +155,7 @@ class ScorerTraining(Training):
 
 
 def _with_topics(recipe: ScorerRecipe, levels: Sequence[int]) -> ScorerRecipe:
-    """Sets `topics` if the recipe's matcher is `DeepMatch` and has none."""
+    """Sets `topics` of a `DeepMatch` matcher if the recipe has no `topics`."""
     if recipe.matcher != "DeepMatch" or "topics" in recipe.matcher_config:
         return recipe
     return recipe.with_matcher(topics=list(levels))
