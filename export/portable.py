@@ -74,7 +74,7 @@ def export_portable(
         documents: Ids, titles and tags; by default the file has no documents.
         weights: How the rows of the trigram tables are stored: `int8`, with a
             scale for each row, or `float32`. With `int8`, the table
-            whose rows a `CombinedEncoder` sums is stored as float16. Other
+            `bag_embedding` of a `CombinedEncoder` is stored as float16. Other
             floating-point weights are float32.
         vectors: How the documents' vectors are stored: `float32`, or `int8`.
         progress: Whether to show a progress bar.
@@ -186,7 +186,7 @@ class _Contents(NamedTuple):
     postings: Postings | None
     title_hubness: np.ndarray | None = None
     weights: str = "float32"
-    texts: Sequence[str] = ()  # the encoder reads texts; hits show titles
+    texts: Sequence[str] = ()  # texts to search; hits show `rows.titles`
     card: Mapping[str, Any] = {}
 
     def write(self, path: Path) -> None:
@@ -231,7 +231,7 @@ class _Contents(NamedTuple):
         write_portable(path, header, arrays)
 
     def _store(self, arrays: Arrays, name: str, encoder: Any) -> dict[str, Any]:
-        """Adds weights to `arrays`; returns class and config, or by part."""
+        """Adds weights to `arrays`; returns each tower's class and config."""
         if not isinstance(encoder, HybridEncoder):
             return _store_encoder(
                 arrays, name, encoder, [encoder], self.weights
@@ -295,7 +295,7 @@ def _stored_weights(
     embeddings = {id(layer.table): layer for layer in tower.embeddings}
     inner = {id(weight) for layer in tower.layers for weight in layer.weights}
     for weight in [weight for layer in layers for weight in layer.weights]:
-        # Outside of inner layers, the path of a weight has the encoder's name.
+        # If no inner layer has a weight, the path contains the encoder's name.
         name = weight.path if id(weight) in inner else weight.name
         values = weight.numpy()
         if layer := embeddings.get(id(weight)):

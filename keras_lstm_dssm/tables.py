@@ -106,7 +106,7 @@ def write_table(
 def read_table(
     store: Any, key: str, shape: Any, start: np.ndarray | None = None
 ) -> np.ndarray:
-    """Reads a table of `write_table`; give the same `start`, if an array."""
+    """Reads a table of `write_table`; an array `start` must be given again."""
     if key in store.keys():
         return np.asarray(store[key])
     rows = np.asarray(store[f"{key}_rows"])

@@ -157,17 +157,17 @@ class AsyncTextClient:
             version: Number or label of the retriever's version, by default the
                 newest version.
             tags: Searches only documents with these tags, by default all
-                documents. A document must have every listed tag without a
-                colon. For each name of the listed tags `name:value`, a document
-                must have at least one of the listed tags with this name. The
-                retriever must have been exported with tags.
+                documents. A document must have every listed tag that has no
+                colon. Of the listed tags `name:value` with the same name, a
+                document must have at least one. The retriever must have been
+                exported with tags.
 
         Returns:
             n lists of `Hit`.
 
         Raises:
-            InputError: k is not a positive int32, a tag is blank or has a
-                comma, no document is found and a tag is unknown, or the model
+            InputError: k is not a positive int32; a tag is blank or has a
+                comma; no document is found, and a tag is unknown; or the model
                 is no retriever.
             ServingError: `tags` are given, and the retriever has no tags.
         """

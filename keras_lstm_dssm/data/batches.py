@@ -147,7 +147,7 @@ def evaluation_batches(
 
 
 def _split(blocks: np.ndarray, lines: int, buffer: int) -> list[np.ndarray]:
-    """Splits block indices into even groups of about `buffer` lines or less."""
+    """Splits block indices into even groups of at most about `buffer` lines."""
     return np.array_split(blocks, min(-(-lines // buffer), len(blocks)))
 
 
@@ -451,10 +451,10 @@ _TITLES_AT_ONCE = 100_000
 class ClickFrequencies:
     """Adds `log_q`, the logarithm of each title's share of clicks, to batches.
 
-    Popular titles are in-batch negatives more often than other titles, so
-    training would lower their scores. To correct this, `TwoTower` subtracts
-    `log_q` from the scores in training (Bengio and Senecal 2008; Yi et al.
-    2019).
+    Popular titles are in-batch negatives more often than other titles. So
+    training would lower the scores of popular titles. To correct this,
+    `TwoTower` subtracts `log_q` from the scores in training (Bengio and Senecal
+    2008; Yi et al. 2019).
 
     Clicks are counted in buckets, by a hash of the title's normalised words,
     so that memory does not grow with the log. Titles in one bucket share a

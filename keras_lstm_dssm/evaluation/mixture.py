@@ -151,9 +151,9 @@ class Mixture(System):
     """Ranks by sum_i w_i s_i(Q, D), a weighted sum of systems' scores.
 
     Cosines of encoders are not scaled. The other scores of a query are scaled:
-    the lowest becomes 0, and the highest becomes 1. The lowest and the highest
-    score are of all titles for BM25 and other systems that score all titles,
-    and of the candidates for pair scorers. Parts of weight 0 are not computed.
+    the lowest becomes 0, and the highest becomes 1. For systems that score all
+    titles, such as BM25, the scores of all titles are scaled. For pair scorers,
+    the scores of the candidates are scaled. Parts of weight 0 are not computed.
 
     Args:
         parts: Name -> part. A part is a trained `TwoTower` or `PairScorer`, an

@@ -35,7 +35,7 @@ CLUSTER, LISTS = "cluster", "lists"
 MAIN_MEASURES = {
     RERANK: "ndcg@10", RETRIEVE: "mrr@10", LISTS: "p@1", CLUSTER: "ari",
 }  # fmt: skip
-"""Mode -> the measure for significance tests and for tuning on dev."""
+"""Mode -> measure for significance tests and, by default, tuning on dev."""
 
 
 class Task(NamedTuple):

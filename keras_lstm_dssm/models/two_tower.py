@@ -70,11 +70,11 @@ def random_negatives(
 
     Negatives are clicked titles of other rows of the batch. `query`,
     `(batch, d)`, and `document`, `(titles, d)`, have vectors. `candidates` and
-    `all_clicked` have a title's row in `document` in place of the title.
-    `candidates`, `(batch, 1 + k)`, has the clicked title and k further
-    negatives of each query. `all_clicked` has the clicked titles of all
-    workers; the titles of this worker begin at index `first_row`. Cosines and
-    labels are `(batch, 1 + n + k)`, the clicked title first.
+    `all_clicked` have the indices of titles' rows in `document`. `candidates`,
+    `(batch, 1 + k)`, has the clicked title and k further negatives of each
+    query. `all_clicked` has the clicked titles of all workers; the titles of
+    this worker begin at index `first_row`. Cosines and labels are
+    `(batch, 1 + n + k)`, the clicked title first.
     """
     clicks = tf.shape(all_clicked)[0]
     # Row i takes the title of row (i + offset) % clicks. With offsets from 1 to
@@ -121,7 +121,7 @@ class EpochBounds(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Clears the cached parts of vectors if these parts may be outdated."""
         # Callbacks such as `BackupAndRestore` set weights when training begins.
-        # The caches may then already have columns from the previous weights.
+        # The caches may already hold parts computed with old weights.
         self.model.hasher.clear_if_stale()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -341,8 +341,8 @@ class TwoTower(SyncedWeights, TextModel):
             epochs: See `keras.Model.fit`.
             verbose: See `keras.Model.fit`.
             callbacks: See `keras.Model.fit`.
-            validation_split: Share of the pairs at the end of the lists, which
-                are evaluated after each epoch and not trained on.
+            validation_split: Share of the pairs to evaluate after each epoch,
+                and not to train on. These pairs are at the end of the lists.
             validation_data: A dataset; or two lists, which are shuffled once,
                 and optionally a third list of weights.
             shuffle: Whether to shuffle lists, in a new order for each epoch.
@@ -502,9 +502,9 @@ class TwoTower(SyncedWeights, TextModel):
     ) -> tf.Tensor:
         """Subtracts log_q / gamma from each title's cosines.
 
-        log_q is the log of the title's share of the clicks, because in-batch
-        negatives are sampled in proportion to their clicks. The logQ correction
-        gives the loss of uniformly sampled negatives (Yi et al. 2019).
+        log_q is the log of the title's share of the clicks. In-batch negatives
+        are sampled in proportion to these shares. The logQ correction gives the
+        loss of uniformly sampled negatives (Yi et al. 2019).
         """
         if batch.log_q is None:
             return cosines

@@ -184,7 +184,7 @@ def change_queries(task: Task, change: Callable[[str], str]) -> Task:
 
 
 def _sample_queries(log: ClickLog, pairs: int, path: Path) -> ClickLog:
-    """Writes the clicks of queries, chosen by hash; `pairs` clicks or more."""
+    """Writes clicks of queries, chosen by hash until `pairs` is reached."""
     counts = Counter(pair.query for pair in log)
     selected: set[str] = set()
     clicks = 0

@@ -160,8 +160,8 @@ def open_clicks(
     relation = f"{table.sql}{where}"
     rows = f"SELECT {first}, 1 AS clicks, {last} FROM {relation}"
     if "time" not in columns:
-        # Threads read rows in any order, and only a single thread could number
-        # the rows in the log's order. The rows are therefore sorted.
+        # Threads read rows in any order. Only a single thread could number the
+        # rows in the log's order. Sorted rows have the same order in each run.
         rows = f"""
             SELECT {first}, CAST(count(*) AS INTEGER) AS clicks, {last}
             FROM {relation} GROUP BY 1, 2, 3, 4
