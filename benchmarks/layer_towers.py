@@ -96,10 +96,10 @@ def main(data: str) -> None:
     for fit in fits:  # a warm-up: traces the graphs
         fit()
     for _ in range(3):
-        two_tower, stock = map(seconds, fits)
+        two_tower, plain_keras = map(seconds, fits)
         print(
-            f"TwoTower {two_tower:.2f} s, Keras {stock:.2f} s,"
-            f" {two_tower / stock:.2f}"
+            f"TwoTower {two_tower:.2f} s, Keras {plain_keras:.2f} s,"
+            f" {two_tower / plain_keras:.2f}"
         )
 
 

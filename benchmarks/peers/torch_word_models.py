@@ -233,7 +233,7 @@ class TorchKeyVec(torch.nn.Module):
     def forward(
         self, documents: TorchDocuments
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Computes vectors of documents, and logits of key sentences."""
+        """Computes document vectors, and each sentence's logit (key or not)."""
         states = self._states(self._sentences(documents), documents)
         logits = self.score(states)[..., 0]
         log_p = functional.logsigmoid(logits)
@@ -245,12 +245,12 @@ class TorchKeyVec(torch.nn.Module):
         """Computes the mean loss of documents, eq. (4) of Bi and Ma 2017."""
         documents = examples.documents
         vectors, logits = self(documents)
-        read = functional.binary_cross_entropy_with_logits(
+        sentence_losses = functional.binary_cross_entropy_with_logits(
             logits, examples.salient, reduction="none"
         )[documents.mask]
         log_p = self.word_scores(vectors).log_softmax(dim=1)
         word_log_p = log_p[examples.key_word_document, examples.key_words]
-        return (read.sum() - word_log_p.sum()) / len(vectors)
+        return (sentence_losses.sum() - word_log_p.sum()) / len(vectors)
 
     def _sentences(self, documents: TorchDocuments) -> torch.Tensor:
         """Computes the vectors of sentences, `(documents, sentences, n)`."""

@@ -72,6 +72,7 @@ def publish_together(
 
 def _publish(
     writers: Mapping[Path, Write],
+    # Lists the models whose versions the next number must exceed.
     list_models: Callable[[], Iterable[Path]],
     version: int | None = None,
 ) -> list[Path]:

@@ -67,7 +67,7 @@ def write_warmup(
     name: str,
     sizes: Sequence[int] = WARMUP_SIZES,
 ) -> Path:
-    """Writes a request for each signature and each number of rows."""
+    """Runs and writes a request for each signature and number of rows."""
     requests = [
         _request(name, key, signature, rows)
         for key, signature in predict_signatures(version).items()

@@ -50,8 +50,8 @@ def report_data(
 ) -> tuple[str, int, int]:
     """Returns the data to report on, `max_bad_lines` and `min_relevant`.
 
-    If `settings.data` is set, `max_bad_lines` is 0 by default, and
-    `min_relevant` is 1. Otherwise, missing values are from the run.
+    The run gives the values that `settings` lacks. But with `settings.data`,
+    `max_bad_lines` is 0 by default, and `min_relevant` is 1.
     """
     config = {} if settings.data else run.read_config()
     max_bad_lines = settings.max_bad_lines

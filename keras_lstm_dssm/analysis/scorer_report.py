@@ -52,7 +52,7 @@ _PAIRS_AT_ONCE = 256
 
 
 class BestPositions(NamedTuple):
-    """Where the words of the largest cell of the interaction matrix stand."""
+    """Where in their texts the two words of the largest cells stand."""
 
     pairs: int  # number of pairs of a query and a right answer
     # Share of the pairs in which the query's word is neither first nor last.
@@ -60,13 +60,13 @@ class BestPositions(NamedTuple):
     document: float  # the same share for the answer's word
     both: float  # share of the pairs in which neither word is first or last
     chance: float  # the value of `both` expected for words drawn at random
-    last: float  # share of the pairs in which each word is its text's last
+    last: float  # share of the pairs in which both words are last words
 
 
 def best_positions(
     layer: WordVectors, matcher: MVLSTM, lists: Sequence[JudgedList]
 ) -> BestPositions:
-    """Finds the largest cell of each pair of a query and a right answer."""
+    """Computes `BestPositions` of all pairs of a query and a right answer."""
     pairs = [
         (judged.query, right) for judged in lists for right in judged.positives
     ]
@@ -184,7 +184,7 @@ class ComparedQuery(NamedTuple):
 def example_answers(
     scorer: PairScorer,
     lists: Sequence[JudgedList],
-    titles: list[str],  # BM25 finds a list's missing negatives in titles
+    titles: list[str],  # BM25 searches these if a list has no negatives
     count: int = 3,
 ) -> list[ComparedQuery]:
     """Picks random queries, with a right answer and the top-scored negative."""

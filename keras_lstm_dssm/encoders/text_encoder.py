@@ -254,8 +254,8 @@ class TextEncoder(SyncedWeights, keras.Model):
 
     def _encode_batch(self, texts: tf.Tensor) -> tf.Tensor:
         if not tf.executing_eagerly():
-            # `_graph` reads `TrigramEmbedding.table`. An export may read the
-            # rows of the table from other variables.
+            # An export may read the table's rows from other variables. `_graph`
+            # would read `TrigramEmbedding.table`, so `_graph` is not used.
             return unit(self(texts))
         if self._graph is None:
             self._graph = tf.function(

@@ -163,7 +163,7 @@ def _with_numbers(
     words: Sequence[str],
     counts: Any,  # sparse matrix `[titles, words]`
 ) -> Postings:
-    """Adds a term for each number in titles, in digits or Roman numerals."""
+    """Adds a term for each number in titles; "4" and "iv" share a term."""
     word_numbers = [
         [n for form in number_forms(word) if (n := _number(form)) is not None]
         for word in words

@@ -52,7 +52,7 @@ class WordSketch(Configured, keras.layers.Layer):
     Args:
         units: Width of a vector.
         buckets: Number of counters of document frequencies. Words that share
-            a counter have the same IDF. Default 131,072.
+            a counter have the same w. Default 131,072.
         start: Number of trigrams in a word's start. Default 3: four letters, as
             in `#br`, `bra`, `rac` for `bracket`.
         seed: Random seed of the signs. A query encoder and its document encoder

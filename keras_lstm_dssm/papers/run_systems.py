@@ -40,7 +40,7 @@ class TrainedSystem(NamedTuple):
     """A system that is ready to be measured on test."""
 
     system: System | None  # `None` for a random order
-    parameters: int  # of a document encoder, a matcher or the whole system
+    parameters: int  # number in a document encoder, matcher or whole system
     dev: float  # the dev measure, from 0 to 1
     train_seconds: float = 0.0  # without the evaluations on dev
     titles_per_second: float | None = None  # speed of a document encoder
@@ -65,7 +65,7 @@ class RowSystem(Protocol):
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the hyperparameters to try next, or `None` after the last.
+        """Returns the next trial's hyperparameters; `None` ends the search.
 
         `tried` has the earlier trials, each with its dev measure as `dev`.
         """

@@ -85,7 +85,7 @@ class HybridSettings(Settings):
         share = (clicks / (clicks + 2000)) ** 2
         towers = settings.towers * share
         # With many clicks for each title, a title near many queries is popular.
-        # With few clicks, it is usually a wrong result.
+        # With few clicks, this title is usually a wrong result.
         hubness = 1.2 * towers * titles / (titles + clicks)
         # With few clicks, words get most of the weight that towers lose.
         words = settings.words + settings.towers * (1 - share) ** 3
@@ -97,7 +97,7 @@ class HybridSettings(Settings):
         return {name: getattr(self, name) for name in HYBRID_PARTS}
 
     def of_parts(self, names: Collection[str]) -> "HybridSettings":
-        """Returns settings in which all but the named parts have weight 0."""
+        """Returns settings with weight 0 for the parts that are not named."""
         weights = {n: w * (n in names) for n, w in self.weights.items()}
         if not (weights["towers"] or weights["words"]):
             weights["hubness"] = 0.0  # hubness needs vectors

@@ -51,8 +51,8 @@ def mine_negatives(
         max_comparisons: Upper bound on the number of cosines. The default
             takes about a minute on two cores.
         seed: Seed of the samples and the clusters. Default 0.
-        clusters: Number of clusters of titles that are searched for each query,
-            see `IVFIndex`. Clusters replace sampling, but miss some of the
+        clusters: Number of clusters of titles to search for each query, see
+            `IVFIndex`. Clusters replace sampling, but miss some of the
             nearest titles. Default 0: exact search.
         known: Further clicks to exclude from the negatives. Known clicks are
             streamed, and may exceed memory.

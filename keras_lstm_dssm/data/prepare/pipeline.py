@@ -248,7 +248,7 @@ class _Builder:
 
     @property
     def name(self) -> str:
-        """Name in messages: of the log, else the folder, else the catalogue."""
+        """The log's name, else the folder's or the catalogue's, in messages."""
         settings = self.settings
         sources = settings.clicks, settings.ubi, self.output, settings.catalogue
         return _name(next(s for s in sources if s is not None))
@@ -408,8 +408,7 @@ class _Builder:
                   + file_row_number AS n, {part} AS part
                 FROM read_parquet({file})""")
         if self.is_judged:
-            # Judged queries are added as rows, so that `read_queries` numbers
-            # them, too.
+            # Judged queries become rows, so `read_queries` gives them numbers.
             selects.append(
                 "SELECT q, id, 0 AS weight, 1 AS clicks, rowid AS n, 0 AS part"
                 " FROM judged"

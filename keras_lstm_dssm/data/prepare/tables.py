@@ -67,7 +67,7 @@ class Table(NamedTuple):
     has_header: bool = True  # whether the first line names the columns
     is_plain: bool = False  # TSV of two or three columns, without a header
     form: str = "parquet"  # see `File`; "parquet" for a DataFrame, too
-    lines: str = ""  # JSON only: a relation like `sql`, plus bad lines
+    lines: str = ""  # JSON only: like `sql`, but with the bad lines
 
     def column(self, name: str) -> str | None:
         """Returns SQL for a column, or `None` if the column is missing.
@@ -85,7 +85,7 @@ class Table(NamedTuple):
 
 
 def normal(name: str) -> str:
-    """Returns a column's name in lower case: "Query (ID)" is "query_id"."""
+    """Normalises a column's name: "Query (ID)" becomes "query_id"."""
     return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
