@@ -192,7 +192,7 @@ class Contender(NamedTuple):
 def ours(
     folder: Path, name: str, function: Callable[..., Any], *arguments: Any
 ) -> Contender:
-    """Returns a contender; `function(*arguments)` returns name -> task."""
+    """Returns a contender with the tasks of the dict `function(*arguments)`."""
     path = folder / f"{name}.json"
     call = function.__module__, function.__name__, arguments
     path.write_text(json.dumps(call), encoding="utf-8")

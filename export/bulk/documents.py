@@ -141,7 +141,7 @@ def read_documents(
     lines are skipped. A folder of documents, or a file that ends in `.jsonl` or
     `.jsonl.gz`, holds documents of many sentences (see docs/documents.md). The
     sentences of a document, with empty lines between the sentences, are the
-    document's text. A repeated `_id` is an error.
+    document's text. In JSON, a repeated `_id` is an error.
 
     Args:
         path: A text file in UTF-8, with or without gzip compression; a
@@ -220,7 +220,7 @@ def document_files(spec: str) -> list[str]:
 class DocumentReader(ABC):
     """Reads one file of documents from the start to the end.
 
-    Readers can share `distinct`, the documents read so far by id. Repeated
+    Readers can share `distinct`: id -> document that has been read. Repeated
     documents are left out; in `.jsonl` files they are errors. If `distinct` is
     `None`, repeated documents are not looked for.
     """

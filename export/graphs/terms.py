@@ -28,16 +28,14 @@ from lstm_dssm_client.bm25 import (
 POSTINGS = 2**21
 """Number of postings to read at once, which take about 100 MB. A batch of long
 queries may have billions of postings. All postings of one term are read at
-once, even if there are more than `POSTINGS`. Therefore the scores of each
-document are added in the order of the terms, and documents with the same words
-get exactly equal sums."""
+once, even if there are more than `POSTINGS`. Therefore documents with the same
+words get exactly equal sums, because scores are added in the same order."""
 
 
 class Matches(NamedTuple):
     """The words and terms of a batch of queries, and their postings."""
 
-    # The postings of all `terms` together are numbered from 0: first the
-    # postings of the first term, then those of the second term, and so on.
+    # The postings of all `terms` together are numbered from 0, term by term.
     words: tf.Tensor  # strings [words]
     rows: tf.Tensor  # index of each word's query, int32 [words]
     word_of: tf.Tensor  # index of each term's word, int32 [terms]
@@ -50,7 +48,7 @@ class Matches(NamedTuple):
 
 
 class TermGraph(tf.Module):
-    """Computes `TermScores` of documents in a graph."""
+    """Computes the scores of `TermScores` in a TensorFlow graph."""
 
     def __init__(self, scores: TermScores) -> None:
         super().__init__()
@@ -131,7 +129,7 @@ class TermGraph(tf.Module):
         return terms, word_of, is_number
 
     def sums(self, matches: Matches, batch: tf.Tensor) -> tf.Tensor:
-        """Sums each query's scores for all documents, `[batch, count]`."""
+        """Sums term scores by query and document, `[batch, documents]`."""
         first = tf.gather(matches.rows, matches.word_of) * self.count
         flat = self._cell_sums(
             matches,

@@ -47,9 +47,9 @@ def vector_parts(encoder: TextEncoder) -> list[VectorPart]:
 
     Vectors of a `CombinedEncoder` have four parts: the final output of the
     LSTM, the sum of trained trigram rows, the sketch of the words, and one
-    number. The sketch and this number together have a fixed norm. With four
-    `shares`, the sum of the word vectors is the fifth part. Vectors of other
-    encoders have one part.
+    number. The sketch and this number together have a fixed norm. If `shares`
+    has four numbers, the sum of the word vectors is the fifth part. Vectors of
+    other encoders have one part.
 
     Example:
     >>> encoder = dssm.CombinedEncoder(cells=32, bag=32, sketch=63)

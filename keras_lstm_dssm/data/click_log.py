@@ -174,7 +174,7 @@ def _is_plain_utf8(chunk: bytes) -> bool:
 
 
 # To shuffle a log, blocks of consecutive lines are read in random order.
-_LEAST_LINES = 8  # in a block; the last block of a file may have fewer
+_LEAST_LINES = 8  # lines in a block; the last block of a file may have fewer
 _MOST_BLOCKS = 1 << 22  # if a log would have more blocks, blocks get longer
 _READ_AT_ONCE = 1 << 30  # largest number of bytes in a call of `os.pread`
 
@@ -200,7 +200,7 @@ class LineBlocks:
         self.files = tuple(files)
         total = sum(file.lines for file in files)
         self.block_lines = max(_LEAST_LINES, -(-total // _MOST_BLOCKS))
-        # gzip allows no random access: one file holds all decompressed files.
+        # gzip has no random access: .gz files are decompressed into this file.
         self._decompressed: IO[bytes] | None = None
         # For each file, the offsets of all blocks and of the end, in bytes. The
         # offsets of a .gz file are positions in `_decompressed`.

@@ -75,7 +75,8 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    # The parent waits until `replies` is closed, also in forked processes.
+    # The parent waits until all processes have closed `replies`. Therefore a
+    # forked process replaces `replies` by standard error.
     os.register_at_fork(
         after_in_child=lambda: os.dup2(2, replies, inheritable=False)
     )

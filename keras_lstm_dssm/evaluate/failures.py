@@ -1,4 +1,4 @@
-"""Compares a model with BM25, and lists the queries on which it fails."""
+"""Compares a model with BM25, and lists queries on which the model fails."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def tell_failures(
     settings: TitleSettings,
     report: Report,
 ) -> dict[str, Any]:
-    """Prints and returns `verdict` and `failures`.
+    """Prints and returns the comparison with BM25, and the failures.
 
     If `settings.html` is set, also writes an HTML page.
     """

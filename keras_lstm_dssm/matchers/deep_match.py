@@ -63,7 +63,7 @@ def find_patches(
     """Finds the patches of one level by latent Dirichlet allocation."""
     models = import_optional("gensim.models", "baselines")
     # A query and its document are one text of the topic model. A word of both
-    # sides has two numbers: query words come first, then document words.
+    # sides has two numbers. The numbers of query words are the smaller numbers.
     query_ids = _known(queries, "query")
     document_ids = _known(documents, "document")
     texts = []
@@ -178,10 +178,9 @@ class DeepMatch(Matcher):
         rank: Rank of the bilinear match. Default 3.
         committee: Number of units of the committee layer. Default 50.
         largest: Largest number of words of a patch on one side. Default 200.
-        mass: On each side, a patch gets the topic's most probable words, until
-            the sum of the words' probabilities reaches this share of the sum
-            over all words of the side, or until there are `largest` words.
-            Default 0.9.
+        mass: Share of a topic's probability on one side. A patch gets the most
+            probable words of the side, until the words have this share, or
+            until there are `largest` words. Default 0.9.
         overlap: Least share of common words for two patches to overlap. On each
             side, the share is the number of common words, divided by the number
             of words of the patch with fewer words. Default 0.2. With 0, one

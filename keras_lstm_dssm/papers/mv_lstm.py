@@ -79,7 +79,7 @@ class Published(NamedTuple):
     precision: float  # P@1 on question answering, Tables 2 and 3
     reciprocal: float  # MRR on question answering
     confirmed: bool = False  # whether another publication has both values
-    # P@1 on sentence completion, Table 5; `None` if not published elsewhere.
+    # P@1 on sentence completion, Table 5; `None` if in no other publication.
     completion: float | None = None
 
 

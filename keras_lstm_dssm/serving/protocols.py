@@ -100,7 +100,7 @@ def find_models(models: ModelRegistry, name: str) -> list[Servable]:
 
 
 def _find_encoder(models: ModelRegistry, request: Request) -> Servable:
-    """Returns the encoder of a request's model and side (query or document)."""
+    """Finds the encoder that a request names by `model` and `_SIDE_FIELDS`."""
     servables = find_models(models, string_of(request, "model"))
     sides: dict[int, str] = {}
     for field in _SIDE_FIELDS:

@@ -60,8 +60,8 @@ class TitleSettings(Settings):
             weights are fitted. A BEIR folder, or `api` (documentation of the
             installed packages). By default --data.
         select: With --mix or --hybrid: the measure that is printed for dev.
-            With --hybrid, BM25 is also measured without the other parts; its
-            parameters have the best value of this measure on dev. By default
+            With --hybrid, BM25 is also measured without the other parts, with
+            the parameters that are best on dev by this measure. By default
             mrr@10 with --mode=retrieve and ndcg@10 with --mode=rerank.
         queries: Number of queries in the list of the worst queries, and in the
             list of the most frequent queries. With 0 the lists and the
@@ -274,8 +274,8 @@ class TableSettings:
         dev_mode: How systems are measured on dev: `"rerank"` or `"retrieve"`.
             `None`: `"rerank"` if half of the dev queries or more have documents
             of different grades, otherwise `"retrieve"`.
-        teacher: Folder that lstm-dssm-teach has written for these data. The
-            word vectors of hybrids are fitted to the vectors in the folder.
+        teacher: Folder of vectors that lstm-dssm-teach wrote for these data.
+            The systems words_bm25 and hybrid fit word vectors to these vectors.
 
     Example:
     >>> TableSettings("parts", epochs=5).min_relevant

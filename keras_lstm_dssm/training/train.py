@@ -389,7 +389,8 @@ def _fit_epochs(
     end = recipe.epochs * steps
     done = int(model.optimizer.iterations.numpy())
     if done and done % steps == 0:
-        # The checkpoint may precede the update of lazy tables after the epoch.
+        # The checkpoint may have been saved after the epoch's last step, before
+        # the lazy tables were brought up to date.
         model.sync_weights()
     if done >= end:
         return
