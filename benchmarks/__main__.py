@@ -25,11 +25,11 @@ Suites (--suite takes several, separated by commas, or `all`):
 `train` and `encode` compare the towers of this package with the same towers in
 stock Keras and, if installed, in PyTorch and JAX. `matching` and `documents`
 compare their models with the same models in PyTorch, if it is installed. These
-four suites run each model in a separate process. An environment is a number of
-threads and a memory allocator; each model runs in its fastest environment, see
-`environments` in the results. `matching` reads the judged lists of --data, or
-the clicks if there are no lists. Results are medians. Use an idle machine; the
-load of the machine is printed first.
+four suites run each model in a separate process, with the number of threads and
+the memory allocator that are fastest for the model. `environments` in the
+results names both. `matching` reads the judged lists of --data, or the clicks
+if no training list has a negative. Results are medians. Use an idle machine;
+the load of the machine is printed first.
 """
 
 import importlib

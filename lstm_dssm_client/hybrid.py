@@ -17,7 +17,7 @@ from lstm_dssm_client.weighted_parts import WeightedParts
 TOWERS, WORDS, HUBNESS = "towers", "words", "hubness"
 
 _LEAST_SHARE = 5e-5
-"""Explanations omit words with smaller contributions, which round to 0.0000."""
+"""Explanations omit word contributions up to this size (0.0000 if rounded)."""
 
 
 def probability(log_odds: Any) -> Any:

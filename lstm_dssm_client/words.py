@@ -195,8 +195,8 @@ class SignRules:
                 rf"\2{_ZERO_WIDTH_SPACE}\1\3{_ZERO_WIDTH_SPACE}",
             ),
             Rule(f"{_ZERO_WIDTH_SPACE}([{_TYPED_SIGNS}])", r"\1"),
-            # Removes zero-width spaces after ASCII signs. Keeps a zero-width
-            # space before a footnote: a superscript outside of fractions.
+            # Removes zero-width spaces after ASCII signs, except before a
+            # superscript outside of fractions, such as a footnote's number.
             Rule(
                 f"([{_TYPED_SIGNS}]){_ZERO_WIDTH_SPACE}"
                 f"([^{_RAISED}]|[{_RAISED}]+\u2044)",
@@ -332,7 +332,7 @@ class _Tables(NamedTuple):
     """Content of `unicode_tables`. Ranges are `[start, end, start, ...]`."""
 
     compatible: dict[str, str]  # character -> full compatibility decomposition
-    # character -> decomposition after case folding, if `compatible` differs
+    # character that case folding changes -> decomposition after case folding
     folded: dict[str, str]
     ignored: list[int]  # ranges that case folding removes
     order: list[str]  # marks of each combining class, the lowest class first

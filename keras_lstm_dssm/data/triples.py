@@ -336,7 +336,7 @@ class Triples:
     def _rows_and_positives(self, numbers: np.ndarray) -> np.ndarray:
         """Returns the columns of `rows`, and a fourth column.
 
-        The fourth column is the positive's index in `_positive` and `_weight`.
+        The fourth column has positives' indices in `_positive` and `_weight`.
         """
         lists = np.searchsorted(self._starts, numbers, side="right") - 1
         width = np.diff(self._negative_bounds)[lists]

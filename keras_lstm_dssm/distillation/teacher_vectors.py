@@ -68,8 +68,7 @@ def teach(
             further texts. Spans have 3 to 9 words, like queries. Default 0.
         min_relevant: Smallest grade with which a judged title of a BEIR folder
             counts as clicked. Default 1.
-        max_bad_lines: How many bad lines of click files may be skipped. Default
-            0.
+        max_bad_lines: Maximum number of bad lines in click files. Default 0.
         progress: Whether to show a progress bar. Default `False`.
 
     Returns:

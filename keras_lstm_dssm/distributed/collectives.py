@@ -90,7 +90,7 @@ class Collectives:
     def sum_own_rows(
         self, values: tf.Tensor, counts: Sequence[tf.Tensor]
     ) -> tf.Tensor:
-        """Adds all tensors; worker r gets the sum's next `counts[r]` rows."""
+        """Adds tensors; worker r gets part r of the sum, `counts[r]` rows."""
         max_rows = tf.reduce_max(tf.stack(counts))
         blocks = tf.stack(
             [_padded(block, max_rows) for block in tf.split(values, counts)]
@@ -177,7 +177,7 @@ def check_equal(collectives: Collectives, values: dict[str, Any]) -> None:
 
 
 def connect() -> Collectives:
-    """Connects the workers of `TF_CONFIG`. Must run before TensorFlow ops."""
+    """Connects the workers of `TF_CONFIG`; call it before any TensorFlow op."""
     config = json.loads(os.environ["TF_CONFIG"])
     workers, rank = config["cluster"]["worker"], config["task"]["index"]
     # The strategy only starts this worker's server and watches other workers.

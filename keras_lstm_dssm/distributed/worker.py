@@ -111,7 +111,7 @@ class JointMetrics(keras.callbacks.Callback):
 
 
 class JointEvaluation(BestEpoch):
-    """Gives all workers worker 0's metrics: all choose the same best epoch."""
+    """Gives worker 0's metrics to all workers; all find the same best epoch."""
 
     def __init__(
         self, collectives: Collectives, evaluation: BestEpoch | None
@@ -222,13 +222,13 @@ class Workers(Processes):
 
         def read() -> dict[str, Any]:
             if model is None:  # on workers 1, 2, ...
-                # A resumed training reads the files that worker 0 has written.
-                # `prepare` needs a model only for the rule by which the model
-                # splits texts into words.
+                # With `resumed`, this training reads the files that worker 0
+                # has written. `prepare` needs a model only for the rule by
+                # which the model splits texts into words.
                 training.resumed = True
                 training.prepare(build_towers(recipe, training.config.seed))
             paths = list(training.log.paths)
-            # Each worker takes a part of the synthetic pairs, in the last path.
+            # The last path has the synthetic pairs, which the workers divide.
             cut = paths[-1:] if recipe.title_pairs else []
             training.log = ShardedClickLog(
                 paths[: len(paths) - len(cut)],

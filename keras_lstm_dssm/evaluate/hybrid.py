@@ -185,10 +185,10 @@ def measure_hybrid(
 ) -> Measured:
     """Measures a hybrid of a `TwoTower` and BM25, and each of its parts alone.
 
-    The weights are fitted to the split dev of the data `settings.dev`, by
-    default of `collection`. Nothing is fitted if these data have no dev, or if
-    `settings.dev` is not set and `settings.split` is "dev". The weights then
-    come from `stored`, or without `stored` from `HybridSettings()`.
+    The weights are fitted to the split dev of `settings.dev`, or of
+    `collection` if `settings.dev` is not set. Nothing is fitted if these data
+    have no dev, or if `settings.dev` is not set and `settings.split` is "dev".
+    The weights then come from `stored`, or else from `HybridSettings()`.
 
     `Measured.about` has `hybrid_settings` and `calibration`. If the weights are
     fitted, it also has `hybrid_dev`.
@@ -292,9 +292,8 @@ def fit_hybrid(
     names = [*vectors, *TERM_PARTS]
     weights = _fit_parts(lists, names)
     if queries and vectors:
-        # Hubness is computed from weighted vectors, so the weights are first
-        # fitted without hubness. Then hubness is a further part, and all
-        # weights are fitted again.
+        # Hubness is computed from weighted vectors. Therefore all weights are
+        # fitted twice: first without hubness, then with hubness as a part.
         names.append(HUBNESS)
         system.settings = settings.replace(**_named(weights))
         title_hubness = np.broadcast_to(system.hubness(titles), len(titles))

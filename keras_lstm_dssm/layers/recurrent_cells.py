@@ -115,7 +115,7 @@ class RecurrentCell(keras.layers.Layer):
 
         `now` has the activations at t, `before` the `gradient_states` at t-1,
         and `errors` the gradients for the states at t. The caller computes the
-        gradient for y(t-1), because z(t) contains W_rec y(t-1).
+        gradient for y(t-1) from the gradient for z(t), by W_rec.
         """
         raise NotImplementedError(f"{type(self).__name__}.backpropagate")
 

@@ -139,7 +139,7 @@ def summarise(
     results: Mapping[str, SystemResults],
     failed: Mapping[str, str],
     references: Sequence[str],
-    # Measure -> mode, to test for significance besides `MAIN_MEASURES`.
+    # Measure -> mode; tested for significance in addition to `MAIN_MEASURES`.
     compared: Mapping[str, str],
 ) -> Summary:
     """Collects all results, and tests differences for significance."""
@@ -237,7 +237,7 @@ class PaperTable(NamedTuple):
     pictures: Callable[
         [Path, TableData, Results], tuple[dict[str, Path], dict[str, str]]
     ] = lambda *_: ({}, {})
-    # Measure -> mode, to test for significance besides `MAIN_MEASURES`.
+    # Measure -> mode; tested for significance in addition to `MAIN_MEASURES`.
     compared: Mapping[str, str] = {}
     # Adds entries to the content of `table.json`.
     further: Callable[[Summary, Results], None] = lambda *_: None
@@ -298,7 +298,7 @@ def curve(values: Mapping[int, MeanAndSpread]) -> Curve:
 def _bar_panels(
     path: Path, summary: Mapping[str, Any], titles: Sequence[str]
 ) -> Iterator[list[Any]]:
-    """Yields an axis for each title, on which system i has its bar at y = i."""
+    """Yields an axis for each title; the bars of system i are at y = i."""
     labels = [system["label"] for system in summary["systems"].values()]
     size = (3.0 + 3.5 * len(titles), 1.6 + 0.3 * len(labels))
     with drawing(path, len(titles), figsize=size) as axes:

@@ -197,7 +197,7 @@ class ClickWriter:
         return True
 
     def _line(self, pair: Pair) -> bytes | None:
-        """Returns a click as a line; None if the click does not fit a line."""
+        """Returns a click as a line; `None` if no line can hold the click."""
         line = click_line(Pair(*map(cleaned, pair))).encode()
         is_click = isinstance(parse_line(line.rstrip(b"\n")), Pair)
         return line if is_click else None

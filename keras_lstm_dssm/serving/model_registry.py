@@ -70,7 +70,8 @@ class ModelVersions:
     def __init__(self, name: str, verify: bool = False) -> None:
         self.name = name
         self._verify = verify
-        # Each change makes a new tuple: threads read both fields at one moment.
+        # Each change makes a new `Available`. Therefore a thread gets versions
+        # and labels of the same moment.
         self.available = _NOTHING
         self._loaded: dict[int, Servable] = {}  # not yet available
         self._states: dict[int, VersionState] = {}
@@ -317,7 +318,7 @@ class ModelRegistry:
                 except InputError as error:
                     problems.append(str(error))
         if self._configs is None:
-            # A folder without a version is no model.
+            # A model without a version in its folder is not expected.
             self._expected = {name for name in folders if folders[name]}
         else:
             self._expected = self._configs.keys()
@@ -353,7 +354,7 @@ class ModelRegistry:
             return name in self._configs
         if name.startswith("."):
             return False
-        # A folder that once had a version still counts as a model.
+        # A known model that has no version left must be unloaded.
         return name in self._models or bool(version_folders(path))
 
     def _errors(self) -> set[str]:
@@ -434,7 +435,7 @@ class ModelRegistry:
     def find_together(
         self, names: Sequence[str], version: int | None = None
     ) -> list[Servable]:
-        """Returns models in `version`, by default the newest common version."""
+        """Returns `version` of models, by default the newest common version."""
         served = self._served  # another thread may replace the attribute
         by_model = [served.get(name, _NOTHING).versions for name in names]
         common = set.intersection(*map(set, by_model))
@@ -448,7 +449,7 @@ class ModelRegistry:
         return [versions[chosen] for versions in by_model]
 
     def known(self, name: str, signature: str) -> tuple[str, str]:
-        """Returns `name` and the signature; "" replaces an unknown name."""
+        """Returns the model and the signature, or "" for what is not served."""
         if name not in self._served:
             return "", ""
         for servable in self._served[name].versions.values():

@@ -254,7 +254,7 @@ class HashedTextCache:
             return self._batch(ids)
 
     def _batch(self, text_ids: np.ndarray) -> tuple[Fields, np.ndarray]:
-        """Returns fields, and ids of the distinct texts, most words first."""
+        """Returns fields and distinct ids; texts with many words come first."""
         distinct, index = _unique(text_ids, len(self._words_of_text))
         lengths = self._words_of_text.lengths(distinct)
         order = np.argsort(-lengths, kind="stable")
@@ -341,7 +341,7 @@ class _Rows:
         return (self._ends[rows + 1] - self._ends[rows]).astype(np.int32)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns rows' values and `index`; value j is of `rows[index[j]]`."""
+        """Returns the values of rows, and for each value an index in `rows`."""
         lengths = self.lengths(rows)
         index = np.repeat(np.arange(len(rows), dtype=np.int32), lengths)
         # Position in `_values` = position in the result + `shift` of the row.

@@ -117,7 +117,7 @@ def fit_words(
         words,
         vectors * word_weights[:, np.newaxis],
         ids.astype(np.int64),
-        # Unknown words get the largest weight.
+        # Trigrams represent unknown words, which get the largest weight.
         trigram_vectors * word_weights.max(),
     )
 

@@ -65,9 +65,10 @@ def split_of(
 ) -> str:
     """Returns an SQL expression for the split of a row of the log.
 
-    The expression reads columns of `entry` and `written`. If `is_judged`, rows
-    whose query has the words of a query in the table `judged` are in the split
-    test. `test_after` is in seconds since 1970.
+    The expression reads columns of `entry` and `written`. If `is_judged`, the
+    split test has the rows whose query has the same words as a query in the
+    table `judged`. Otherwise, if `test_after` is set, the split test has the
+    rows from this time on, in seconds since 1970.
     """
     test_percent = settings.test_percent
     is_test = f"percent < {test_percent}"
