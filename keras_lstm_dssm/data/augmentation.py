@@ -15,8 +15,8 @@ _KEYS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 def misspell(text: str, rate: float, seed: int = 0) -> str:
     """Misspells each word of three or more letters with probability `rate`.
 
-    With the same seed, a higher rate misspells the words of a lower rate in the
-    same way, and further words.
+    With the same seed, words that are misspelled at a lower rate are misspelled
+    in the same way at a higher rate.
     """
     words = []
     for index, word in enumerate(text.split()):

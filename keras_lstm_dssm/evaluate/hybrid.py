@@ -68,7 +68,7 @@ another, in this order."""
 # Probabilities are calibrated on this many top titles of each query.
 _FIRST = 10
 _LEAST_SCALE = 1e-3  # a smaller scale from `calibrate` is not used
-# Of the relevant titles at rank 1, this share has a probability > `weak`.
+# `weak` is chosen so that this share of the relevant titles at rank 1 is above.
 _NOT_WEAK = 0.9
 
 
@@ -187,7 +187,7 @@ def measure_hybrid(
 
     The weights are fitted to the split dev of `settings.dev`, or of
     `collection` if `settings.dev` is not set. Nothing is fitted if these data
-    have no dev, or if `settings.dev` is not set and `settings.split` is "dev".
+    have no dev, or if the dev of `collection` is measured (`settings.split`).
     The weights then come from `stored`, or else from `HybridSettings()`.
 
     `Measured.about` has `hybrid_settings` and `calibration`. If the weights are

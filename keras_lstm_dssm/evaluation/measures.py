@@ -45,9 +45,10 @@ def expected_measures(
 
     - RR: the sum of p_i / i over all ranks i. p_i is the probability that the
       first relevant document is at rank i.
-    - AP: the sum of r/n (R + 1 + (j - 1)(r - 1)/(n - 1)) / i over all ranks i,
-      divided by the number of relevant documents. Rank i is the j-th rank of
-      its group. R is the number of relevant documents in earlier groups.
+    - AP: let rank i be the j-th rank of its group, and R the number of relevant
+      documents in earlier groups. AP is the sum over all ranks i of
+      (r/n) (R + 1 + (j - 1) (r - 1)/(n - 1)) / i, divided by the number of
+      relevant documents.
     """
     all_gains = sorted(map(gain, judged), reverse=True)
     all_relevant = sum(value >= gain(min_relevant) for value in all_gains)

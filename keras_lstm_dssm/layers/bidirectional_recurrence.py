@@ -101,8 +101,8 @@ class FlatPacking(NamedTuple):
 
 
 def _products(rows: tf.Tensor, matrices: Sequence[tf.Tensor]) -> tf.Tensor:
-    # A batched product is slower, because oneDNN compiles a kernel for each
-    # number of rows.
+    # One batched product is slower: for batched products, oneDNN compiles a
+    # kernel for each new number of rows.
     pairs = zip(tf.unstack(rows), matrices, strict=True)
     return tf.stack([tf.matmul(left, right) for left, right in pairs])
 

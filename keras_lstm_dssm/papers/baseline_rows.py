@@ -1,4 +1,4 @@
-"""Trains a table's baselines and mixtures (weighted sums of rows' scores)."""
+"""Trains the baselines of a table of results, and mixtures of its systems."""
 
 import itertools
 import time

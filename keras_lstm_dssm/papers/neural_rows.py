@@ -77,7 +77,7 @@ class Neural:
     def next_trial(
         self, name: str, settings: TableSettings, tried: list[dict[str, Any]]
     ) -> Hyperparameters | None:
-        """Returns the next rate; after all rates a gamma with the best rate."""
+        """Returns each learning rate; then each gamma, with the best rate."""
         rates: tuple[float, ...] = settings.learning_rates
         gammas: tuple[float, ...] = ()
         values = self.recipe.to_dict()
@@ -163,9 +163,9 @@ def tower_row(
         judged_negatives=settings.judged_negatives,
     )
     if settings.updates_of is not None:
-        # The training must make as many updates as a training on `updates_of`
-        # clicks. The number of epochs is multiplied by `factor`. An epoch has
-        # clicks, and synthetic pairs made from titles of two or more words.
+        # The training must make as many updates as if the number of clicks were
+        # `updates_of`. The number of epochs is multiplied by `factor`. An epoch
+        # has clicks, and synthetic pairs made from titles of two or more words.
         synthetic = recipe.title_pairs * sum(
             len(title.split()) > 1 for title in data.texts
         )

@@ -423,7 +423,7 @@ PROSE_FORMAT = 1  # increment when a change of this code changes the paragraphs
 
 
 def api_paragraphs() -> list[list[str]]:
-    """Reads the prose of the data set `api` without queries of dev and test."""
+    """Reads the prose of `api`, except sentences that are held-out queries."""
     collection = build_api_search()
     path = os.path.join(collection.folder, f"paragraphs-{PROSE_FORMAT}.txt.gz")
     if not os.path.isfile(path):
@@ -459,7 +459,7 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields runs of 2 or more allowed sentences, each with a new sentence."""
+    """Yields runs of allowed sentences; a run has one new sentence or more."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):

@@ -29,9 +29,9 @@ class RequestMetrics:
     def __init__(self, models: ModelRegistry) -> None:
         self._prometheus = import_optional("prometheus_client", "http")
         self._models = models
-        # Labels -> counters, and pairs of a histogram and its units per second
-        # (1e6 for microseconds). This cache avoids prometheus-client's slow
-        # search for metrics by labels.
+        # Labels -> two lists: the counters; and pairs (histogram, its units per
+        # second, such as 1e6 for microseconds). This cache avoids
+        # prometheus-client's slow search for metrics by labels.
         self._by_labels: dict[
             tuple[str, ...], tuple[list[Any], list[tuple[Any, float]]]
         ] = {}

@@ -140,7 +140,7 @@ class KeyVecTraining(Training):
         return f"{self.examples:,} documents; {self.targets.counts.describe()}"
 
     def dev_task(self, spec: str) -> Task | ClusterTask:
-        """Opens the dev documents; returns the task of the measure `select`."""
+        """Opens the dev documents; returns the task for `config.select`."""
         config = self.config
         folder = open_documents(
             spec, config.max_bad_lines, self.recipe.max_sentences
@@ -238,7 +238,7 @@ class KeyVecTraining(Training):
             )
 
     def _without_key_words(self, model: KeyVec) -> int:
-        """Counts train documents with key-word text, but no known key word."""
+        """Counts training documents that have text, but no known key word."""
         words = list(self.key_word_counts)
         ids = model.key_word_ids(words).tolist()
         known_words = {word for word, i in zip(words, ids, strict=True) if i}

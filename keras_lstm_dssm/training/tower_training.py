@@ -79,8 +79,8 @@ class Replay:
         """Writes `rows` clicks, drawn from random blocks of lines."""
         blocks = self.log.blocks()
         order = permutation(len(blocks), self.seed, epoch, _REPLAY_STREAM)
-        # The first `rows` blocks with clicks, in this random order, have enough
-        # clicks. If fewer blocks have clicks, all blocks are read.
+        # A block that is not empty has at least one click. So the first `rows`
+        # such blocks are enough. If there are fewer, all blocks are read.
         block_count = int(
             np.searchsorted(np.cumsum(blocks.clicks[order] > 0), self.rows) + 1
         )
@@ -306,7 +306,7 @@ class TowerTraining(Training):
     def batches_of_fit(
         self, first: int, model: TwoTower
     ) -> tuple[tf.data.Dataset, int]:
-        """Returns batches, and the last epoch (from 1) with these batches."""
+        """Returns batches, and the number of the last epoch that has them."""
         epoch, steps_done = divmod(first, self.steps_per_epoch)
         negatives, last = self.negatives, self.recipe.epochs
         if isinstance(negatives, HardNegatives):
