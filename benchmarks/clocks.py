@@ -1,4 +1,4 @@
-"""Clocks and medians.
+"""Times functions in turn, and computes medians of the times.
 
 The peers in `benchmarks.peers` import this module and need no TensorFlow. This
 module therefore imports only NumPy and the standard library.

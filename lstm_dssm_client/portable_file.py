@@ -283,8 +283,8 @@ START_BITS = 23
 """An initial value is limit * k / 2^23, with an integer k."""
 
 _BLOCK = 1 << 17
-"""Number of initial values that are computed at once. This number of values
-fits into the processor's cache."""
+"""Number of initial values to compute at once: as many as fit into the cache of
+the processor."""
 
 
 def start_rows(numbers: Any, width: int, seed: int, limit: float) -> np.ndarray:

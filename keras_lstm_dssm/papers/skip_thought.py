@@ -459,7 +459,7 @@ def read_paragraphs(path: str | os.PathLike[str]) -> list[list[str]]:
 def _new_paragraphs(
     docs: Iterable[str], held_out: set[str]
 ) -> Iterator[list[str]]:
-    """Yields runs of allowed sentences; a run has one new sentence or more."""
+    """Yields runs of 2 or more allowed sentences that are not all known."""
     known: set[str] = set()
     for doc in dict.fromkeys(docs):
         for run in sentence_runs(doc):
