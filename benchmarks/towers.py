@@ -50,8 +50,8 @@ TORCH_FORMS = {
 The result `torch` is the faster of these two results.
 """
 
-# Number of batches whose operations and bytes are counted, for the time that a
-# step takes at the machine's full speed.
+# Number of batches whose operations and bytes are counted. The counts give the
+# time of a step at the machine's full speed.
 _COUNTED_BATCHES = 8
 
 CELL_COUNTS = (48, 96, 192, 384)

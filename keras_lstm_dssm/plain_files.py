@@ -311,7 +311,7 @@ def one_line(text: str) -> str:
 
 
 def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    """Writes UTF-8 lines, gzipped for `.gz`; equal lines give equal files."""
+    """Writes UTF-8 lines, gzipped for `.gz`, without the time of writing."""
     encoded = (line.encode() for line in lines)
     with open(path, "wb") as file:
         if os.fspath(path).endswith(".gz"):

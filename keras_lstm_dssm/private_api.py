@@ -163,9 +163,9 @@ class JointUpdateOptimizer(keras.optimizers.Optimizer):
         for number, variable in enumerate(self.variables):
             value = variable.numpy()
             if value.ndim and len(value) >= _MANY_ROWS:
-                # A large integer variable has the step of each row's last
-                # update (`LazyRows`). Most rows have the smallest step, and are
-                # not written.
+                # A large integer variable has, for each row, the number of the
+                # step that last updated the row (`LazyRows`). Most rows have
+                # the smallest number, and are not written.
                 start = value.min() if value.dtype.kind == "i" else 0
                 write_table(store, str(number), value, start)
             else:

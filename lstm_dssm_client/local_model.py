@@ -254,8 +254,8 @@ class _Documents:
         self.hybrid = (
             Hybrid(file, count, encoder) if "hybrid" in file.header else None
         )
-        # Equal vectors share a row, so that their scores are equal: the last
-        # bits of a product depend on the position of the row.
+        # Equal vectors share a row, so that their scores are equal. In separate
+        # rows, the last bits of their scores could differ.
         self._vectors: np.ndarray | None = None
         if encoder is not None:
             shared = "vector_of" in file
@@ -307,7 +307,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents with one or more tags of each tag name given."""
+        """Returns documents that have a tag of each group of `by_name`."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

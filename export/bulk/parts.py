@@ -408,7 +408,7 @@ class _ParquetPart:
     def finish(self) -> None:
         try:
             self._parquet.close()
-        finally:  # the destructor of an open writer would write again
+        finally:  # else, after an error, the destructor would write again
             self._parquet.is_open = False
 
     @staticmethod

@@ -141,9 +141,9 @@ class ServedWeights:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Graphs that are traced in the `with` block read `self.variables`."""
-        if tf.executing_eagerly():  # attaches no table
-            # An encoder keeps the graph of its first eager call. This graph
-            # must read the encoder's own weights, which training may change.
+        if tf.executing_eagerly():
+            # Here no table is attached: an encoder keeps the graph of its first
+            # eager call, which must read weights that training may change.
             yield
             return
         for table in self._tables:

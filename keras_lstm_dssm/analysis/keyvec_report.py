@@ -46,7 +46,9 @@ class ExplainedSentence:
 
     text: str
     probability: float  # computed by the model
-    salient: bool | None  # key for the teacher; None: no teacher or no summary
+    # Whether the teacher marks the sentence as key. `None` without a teacher or
+    # without a summary.
+    salient: bool | None
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def open_log(
         write_to: The click file to write for a folder that has no
             `clicks.train.tsv`, see `Collection.training_log`. For data set
             number n > 1 of `spec`, n is added to the file's name, before the
-            suffix. Default `None`: this folder raises `InputError`.
+            suffix. Default `None`: such a folder is an `InputError`.
         max_bad_lines: The number of bad lines that may be skipped. Default 0.
         fields: The fields of the documents to read, see `Collection`.
 

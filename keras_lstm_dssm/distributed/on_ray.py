@@ -342,7 +342,7 @@ def stop_by_signal(stop_file: Path) -> Iterator[None]:
 
 
 def last_line(error: BaseException) -> str:
-    """Returns the cause, if `_CAUSES` has the error, or the error's last line."""
+    """Returns the cause if `_CAUSES` has it, or the error's last line."""
     for message, cause in _CAUSES.items():
         if message in str(error):
             return cause

@@ -129,7 +129,8 @@ def title_postings(
 ) -> Postings:
     """Computes the BM25 postings of a hybrid retriever's titles.
 
-    With stems, `term_of` has every word of `queries` whose stem is in a title.
+    If terms are stems, `Postings.term_of` also has each word of `queries` whose
+    stem is in a title.
     """
     assert settings.bm25_words, settings
     if fields is None:

@@ -317,7 +317,7 @@ class KMaxStack(ConvolutionStack):
 
 
 def halved_time(time: int, width: int, layers: int) -> int:
-    """Counts the positions after `layers` narrow convolutions and poolings."""
+    """Counts positions after convolution and pooling, `layers` times each."""
     size = time
     for _ in range(layers):
         size = (size - width + 2) // 2

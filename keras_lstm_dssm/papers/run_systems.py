@@ -232,8 +232,8 @@ def measure_system(
 ) -> tuple[Run | None, QueryMeasures]:
     """Returns the run of a system, and the system's measures by query.
 
-    The run is `None` for a random order, and for a `ClusterTask`. The measures
-    of a `ClusterTask` are by seed of the clustering.
+    The run is `None` for a random order, and for a `ClusterTask`. For a
+    `ClusterTask`, the measures are by seed of the clustering, not by query.
     """
     if trained.system is None:
         return None, task.random_queries()

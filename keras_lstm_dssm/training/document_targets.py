@@ -189,8 +189,8 @@ class DocumentTargets:
                 `salience_threshold` of `documents`.
 
         Raises:
-            InputError: No document has a summary, neither `theta` nor the
-                teacher gives a threshold, and `key_words` need summaries.
+            InputError: No document has a summary, although `key_words` need
+                summaries, and neither `theta` nor the teacher has a threshold.
         """
         similarities = list(teacher.similarities(documents))
         theta = teacher.theta if theta is None else theta

@@ -66,9 +66,9 @@ def split_of(
     """Returns an SQL expression for the split of a row of the log.
 
     The expression reads columns of `entry` and `written`. If `is_judged`, the
-    split test has the rows whose query has the same words as a query in the
-    table `judged`. Otherwise, if `test_after` is set, the split test has the
-    rows from this time on, in seconds since 1970.
+    test split has the rows whose query has the same words as a query in the
+    table `judged`. Otherwise, if `test_after` (seconds since 1970) is set, the
+    test split has the rows from that time on.
     """
     test_percent = settings.test_percent
     is_test = f"percent < {test_percent}"
