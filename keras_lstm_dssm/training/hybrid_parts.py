@@ -131,8 +131,9 @@ def _fit_teacher_words(
         hashing = {name: config[name] for name in names}
     if folder is None:
         raise InputError(
-            "the teacher's vectors are not from a folder, whose texts are needed"
-            " to fit words: give the result of TeacherVectors.open(folder)"
+            "the vectors are not from a teacher's folder, whose texts are"
+            " needed to fit words: give the result of"
+            " TeacherVectors.open(folder)"
         )
     words = fit_words(folder, WordSumEncoder(**hashing).trigrams)
     encoder = WordSumEncoder(**(hashing | words.config))
