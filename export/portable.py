@@ -161,7 +161,7 @@ def portable_part(
     postings: Postings | None = None,
     title_hubness: np.ndarray | None = None,
 ) -> Callable[[Path], None] | None:
-    """Returns a function that writes the file `PORTABLE_PART` for `LocalModel`.
+    """Returns a function that writes a retriever's file for `LocalModel`.
 
     Returns `None` if `LocalModel` cannot compute the encoder's vectors.
     """

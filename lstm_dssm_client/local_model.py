@@ -307,7 +307,7 @@ class _Documents:
             yield [*zip(best.tolist(), best_scores.tolist(), strict=True)]
 
     def _tagged(self, tags: bytes) -> np.ndarray:
-        """Returns documents that have a tag of each group of `by_name`."""
+        """Returns documents with one tag or more of each name in `tags`."""
         if not self.rows_of_tag.keys() >= {*tags.split(b",")}:
             return np.empty(0, np.int64)
         rows = [

@@ -127,10 +127,10 @@ def open_log(
 
 
 def training_queries(config: Mapping[str, Any]) -> list[str]:
-    """Returns the queries of a run's training clicks.
+    """Reads the queries of the clicks on which a run was trained.
 
-    If a data set in `data` cannot be read, all queries of `data` are left out.
-    The same holds for `replay`.
+    `config` is the run's `config.json`. If a data set that `data` names cannot
+    be read, all queries of `data` are left out. The same holds for `replay`.
     """
     replay = ReplaySpec.parse(config.get("replay"))
     old = replay.data if replay else ""

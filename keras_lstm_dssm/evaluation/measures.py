@@ -286,7 +286,7 @@ def random_order(
 
 
 MAX_GRADE = 4
-"""The largest grade that `click_grades` returns."""
+"""The grade of the most clicked document of a query, see `click_grades`."""
 
 
 def click_grades(clicks: Mapping[str, float]) -> dict[str, int]:

@@ -500,7 +500,7 @@ class TwoTower(SyncedWeights, TextModel):
     def _correct_log_q(
         self, cosines: tf.Tensor, batch: HashedPairs
     ) -> tf.Tensor:
-        """Subtracts log_q / gamma from each title's cosines.
+        """Subtracts log_q / gamma from the cosines of queries with a title.
 
         log_q is the log of the title's share of the clicks. In-batch negatives
         are sampled in proportion to these shares. The logQ correction gives the
